@@ -1,0 +1,190 @@
+"""What has happened: the run of one task, its steps, and how each thing that happens changes it.
+
+Laws: a run is a frozen value; `applied` is the only way to change one, and a run that has ended changes no more
+until the user speaks again (C12). Nothing here reads a clock: the time comes as an argument (epoch seconds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from .limits import Amounts
+from .results import StepStatus, ToolTraits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Outcome(StrEnum):
+    """Why a run stopped (E8). Ended is not the same as right."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    NEEDS_INPUT = "needs_input"
+    NOT_FOUND = "not_found"
+    FORBIDDEN = "forbidden"
+    TEMPORARILY_UNAVAILABLE = "temporarily_unavailable"
+    LIMIT_REACHED = "limit_reached"
+    NO_PROGRESS = "no_progress"
+    DENIED = "denied"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+STOPPED = frozenset({Outcome.LIMIT_REACHED, Outcome.NO_PROGRESS, Outcome.DENIED})
+"""Outcomes that this proxy imposed: further requests of the same turn get the stop report again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who calls. `key` tells callers apart in stores and never holds a secret."""
+
+    key: str = "anonymous"
+    organisation: str = ""
+    team: str = ""
+    agent: str = ""
+    user: str = ""
+    roles: tuple[str, ...] = ()
+    claims: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The record of one call (A9)."""
+
+    number: int
+    turn: int
+    round: int
+    call_id: str
+    tool: str
+    arguments: str
+    """The exact text, cut at the size that policies may read."""
+    fingerprint: str
+    status: StepStatus = StepStatus.PENDING
+    released_at: float = 0.0
+    result_at: float | None = None
+    result: str = ""
+    """Text of the result, cut at the size that policies may read."""
+    result_identity: str = ""
+    refused_as: str = ""
+    """The code of the refusal, where the status is `refused`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One task's whole conversation, as far as it has come."""
+
+    id: str
+    identity_key: str
+    started_at: float
+    dialect: str = ""
+    label: str = ""
+    """An explicit run id that the agent sent: only tells apart, never lets escape (design §5)."""
+    turn: int = 1
+    turn_started_at: float = 0.0
+    last_seen_at: float = 0.0
+    steps: tuple[Step, ...] = ()
+    spent: Amounts = Amounts()
+    """In the whole run, open reservations included."""
+    turn_spent: Amounts = Amounts()
+    outcome: Outcome = Outcome.RUNNING
+    outcome_detail: str = ""
+    """Which limit, which brake, which rule: a short code."""
+    stop_report: str = ""
+    state_lost: bool = False
+    """Rebuilt from its own history: what a history cannot show (money, refusals, start time) is unknown."""
+    seen_messages: int = 0
+    """How many messages of the history are already in `steps`."""
+    prefix: bytes = b""
+    """Chain digest of these messages."""
+    answers: tuple[bytes, ...] = ()
+    """Digests of the visible text of the answers given (newest last, a few)."""
+    traits: Mapping[str, ToolTraits] = field(default_factory=dict)
+    """What policy last declared about the tools of this run."""
+    trace: Mapping[str, str] = field(default_factory=dict)
+    """Trace context of the run's first request (W3C header names), so that later ones hang below it."""
+
+    @property
+    def turn_steps(self) -> tuple[Step, ...]:
+        """The steps since the user last spoke."""
+        return tuple(step for step in self.steps if step.turn == self.turn)
+
+    @property
+    def open_steps(self) -> tuple[Step, ...]:
+        """Calls that were released and have no result yet."""
+        return tuple(step for step in self.steps if step.status is StepStatus.PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class RunChange:
+    """What one request or one answer does to a run. Applied as a whole or not at all."""
+
+    at: float
+    new_turn: bool = False
+    add_steps: tuple[Step, ...] = ()
+    """Their numbers are given when they are applied."""
+    set_steps: tuple[Step, ...] = ()
+    """Steps that replace the one with the same number (a result came, a status changed)."""
+    seen_messages: int | None = None
+    prefix: bytes | None = None
+    answer: bytes | None = None
+    outcome: Outcome | None = None
+    outcome_detail: str = ""
+    stop_report: str = ""
+    traits: Mapping[str, ToolTraits] | None = None
+    trace: Mapping[str, str] | None = None
+    spend: Amounts = Amounts()
+
+
+ANSWERS_KEPT = 8
+
+
+def applied(run: Run, change: RunChange) -> Run:
+    """The run after the change.
+
+    An outcome that was set stays until the user opens a new turn: the first reason why a run stopped is the
+    reason (C12).
+    """
+    if change.new_turn:
+        run = replace(
+            run,
+            turn=run.turn + 1,
+            turn_started_at=change.at,
+            turn_spent=Amounts(),
+            outcome=Outcome.RUNNING,
+            outcome_detail="",
+            stop_report="",
+        )
+    steps = _steps_after(run, change)
+    ended = run.outcome not in {Outcome.RUNNING, Outcome.COMPLETED}
+    if change.outcome is not None and not ended:
+        run = replace(
+            run, outcome=change.outcome, outcome_detail=change.outcome_detail, stop_report=change.stop_report
+        )
+    answers = run.answers if change.answer is None else (*run.answers, change.answer)[-ANSWERS_KEPT:]
+    return replace(
+        run,
+        steps=steps,
+        answers=answers,
+        last_seen_at=max(run.last_seen_at, change.at),
+        seen_messages=run.seen_messages if change.seen_messages is None else change.seen_messages,
+        prefix=run.prefix if change.prefix is None else change.prefix,
+        traits=run.traits if change.traits is None else change.traits,
+        trace=run.trace or change.trace or {},
+        spent=run.spent + change.spend,
+        turn_spent=run.turn_spent + change.spend,
+    )
+
+
+def _steps_after(run: Run, change: RunChange) -> tuple[Step, ...]:
+    steps = list(run.steps)
+    places = {step.number: place for place, step in enumerate(steps)}
+    for step in change.set_steps:
+        steps[places[step.number]] = step
+    number = steps[-1].number if steps else 0
+    for step in change.add_steps:
+        number += 1
+        steps.append(replace(step, number=number, turn=step.turn or run.turn))
+    return tuple(steps)

@@ -1,0 +1,121 @@
+"""Only here are a provider's JSON keys known. `DIALECTS` is the list.
+
+A dialect reads requests and answers into the neutral words of `core.messages`, and writes: it edits a request by
+splices that move nothing before them, lets the provider's own frames through verbatim, takes refused calls out of
+held frames, continues an open stream with another answer, and says things by program in a valid shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from proxy.core.messages import CallKey, Frame, Problem, Request, RequestEdit, Turn, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path of a dialect. `guarded`: requests there are parsed and judged; else they pass through unread."""
+
+    method: str
+    path: str
+    guarded: bool = True
+
+
+class Reader(Protocol):
+    """Reads one streamed answer. Fed bytes cut anywhere; gives whole frames."""
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that are complete with this chunk. Joined, their `raw` is what came in, byte for byte."""
+
+    def end(self) -> list[Frame]:
+        """The stream is over: what is left (an unfinished frame is returned with its bytes and no events)."""
+
+    def turn(self) -> Turn:
+        """The answer as read so far."""
+
+
+class Writer(Protocol):
+    """Writes one answer stream to the agent; it lives as long as the agent's stream, over any number of re-asks.
+
+    It remembers what the agent has already got (id, model, open block, indices, usage of abandoned answers).
+    """
+
+    def passed(self, frame: Frame) -> bytes:
+        """Bytes for a frame that is let through: its own, unless the stream is a continuation (then re-labelled:
+        one id, no second opening, shifted indices) or the agent did not ask for usage (then b"")."""
+
+    def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
+        """Held frames with the refused calls taken out, kept calls numbered without a gap, `note` (if any) as
+        visible text before the first kept call. Nothing refused and no note: exactly what `passed` gives.
+        Once no call of a choice is left its finish word is the ordinary one, also in later frames."""
+
+    def abandoned(self, frames: Sequence[Frame], turn: Turn) -> bytes:
+        """These held frames are dropped and another answer (a new Reader's frames) will continue the stream. Bytes
+        to close what is open, if any; text so far and text to come are set apart."""
+
+    def closing(self, text: str) -> bytes:
+        """Ends the stream by program with `text` as the (rest of the) visible answer, as an ordinary end. Works
+        before the first frame too (then it opens the answer itself), and after the choice has ended."""
+
+    def failed(self, problem: Problem) -> bytes:
+        """An error in the middle of a stream, in the dialect's own shape, after which nothing follows."""
+
+    def keep_alive(self) -> bytes:
+        """Bytes that are no content (an SSE comment)."""
+
+
+class Dialect(Protocol):
+    """One provider format. Pure: bytes in, values out; raises only `core.messages.Malformed`."""
+
+    @property
+    def name(self) -> str:
+        """E.g. `openai-chat`: for settings, spans and records."""
+
+    @property
+    def provider(self) -> str:
+        """The conventional `gen_ai.provider.name`."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """The paths that speak this dialect, as the official SDK requests them below its base URL."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the official SDK would send requests; the default upstream."""
+
+    @property
+    def credential_headers(self) -> Sequence[str]:
+        """Lower-case names of the headers that may carry the caller's key."""
+
+    def credential(self, key: str) -> Mapping[str, str]:
+        """The header that carries this key upstream."""
+
+    def parse_request(self, body: bytes) -> Request:
+        """Reads a request. Raises Malformed with a sentence for the developer of the agent."""
+
+    def edit_request(self, body: bytes, edit: RequestEdit) -> bytes:
+        """The request with the edit spliced in; every byte before the first splice stays. No edit: the same object."""
+
+    def parse_response(self, body: bytes, fresh_id: Callable[[], str]) -> Turn:
+        """Reads a whole (not streamed) answer of status 200. Raises Malformed where it is none."""
+
+    def edit_response(self, body: bytes, refused: Collection[CallKey], note: str, earlier: Sequence[Turn]) -> bytes:
+        """The answer with refused calls taken out (finish word corrected when none is left), the note as visible text
+        before the first kept call, made ids filled in, and text and usage of the abandoned `earlier` answers in
+        front. Nothing to change: the same object."""
+
+    def reader(self, fresh_id: Callable[[], str]) -> Reader:
+        """Reads one streamed answer. `fresh_id` makes an id for a call that came without one."""
+
+    def writer(self, request: Request, answer_id: str) -> Writer:
+        """Writes the agent's stream. `answer_id` is used if the proxy itself has to open the answer."""
+
+    def render_answer(self, request: Request, answer_id: str, text: str, usage: Usage, now: int) -> bytes:
+        """A whole, not streamed answer made by program, which an SDK reads as an ordinary end (no call)."""
+
+    def render_problem(self, problem: Problem) -> bytes:
+        """The body of an error, as the official SDK expects it; `problem.fields` inside, for programs."""

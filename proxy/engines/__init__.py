@@ -1,0 +1,25 @@
+"""Only here is Rego evaluated. An engine takes one input document and returns one decision document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Engine(Protocol):
+    """Evaluates `data.callgate.main.decision`."""
+
+    @property
+    def revision(self) -> str:
+        """Identifies the loaded policies and data (a content hash)."""
+
+    async def decide(self, document: Mapping[str, object]) -> Mapping[str, object]:
+        """The decision document for this input document.
+
+        Raises EngineFault on error, undefined, time-out; never returns a partial decision.
+        """
+
+    async def close(self) -> None:
+        """Frees what the engine holds. Decisions under way fail with EngineFault."""
