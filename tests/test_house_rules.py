@@ -10,6 +10,7 @@ import sys
 import tokenize
 import types
 import typing
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -296,7 +297,13 @@ def sources(folder: str) -> dict[str, str]:
 
 
 def git_files() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     need(listed.returncode == 0, "not a git checkout")
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
@@ -623,6 +630,22 @@ def test_tracked_files_hold_no_words_of_a_machine() -> None:
             found += addresses(path, raw.decode()) if file.suffix == ".lock" else ()
 
     assert not found, "\n" + "\n".join(found)
+
+
+# ---- an installed wheel needs no checkout ----
+
+
+def test_the_wheel_carries_the_package_and_the_policies(tmp_path: Path) -> None:
+    shipped = sorted(path for path in (ROOT / "policies" / "callgate").rglob("*") if path.is_file())
+    need(shipped, "there are no policies yet")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    assert {"proxy/py.typed", *sources("proxy")} <= names
+    assert {f"proxy/_policies/{path.relative_to(ROOT / 'policies').as_posix()}" for path in shipped} <= names
+    assert not any(name.startswith("tests/") for name in names)
 
 
 # ---- the rules can fail, and only when they should ----
