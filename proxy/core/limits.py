@@ -100,12 +100,12 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Amounts put aside for one act until it is settled or released. `deadline` is when a crash frees it."""
+    """Amounts put aside for one act, in this turn scope of this run, until it is settled or released."""
 
     id: str
     run_id: str
     amounts: Amounts
-    deadline: float
+    turn: int
 
 
 def _combine(left: Amounts, right: Amounts, sign: int) -> Amounts:

@@ -103,8 +103,11 @@ class Message:
 
     @property
     def is_user_turn(self) -> bool:
-        """A person (or the agent's task) speaks: opens a new turn scope. Results alone do not."""
-        return self.role is Role.USER and (bool(self.text) or not self.results)
+        """A person (or the agent's task) speaks: opens a new turn scope.
+
+        A message that brings results does not, whatever text comes with them: many agents put reminders there.
+        """
+        return self.role is Role.USER and not self.results
 
 
 @dataclass(frozen=True, slots=True)

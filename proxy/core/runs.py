@@ -81,7 +81,7 @@ class Run:
     started_at: float
     dialect: str = ""
     label: str = ""
-    """An explicit run id that the agent sent: only tells apart, never lets escape (design §5)."""
+    """What the agent sent to tell its runs apart (run header, conversation, trace id): never lets escape (design §5)."""
     turn: int = 1
     turn_started_at: float = 0.0
     last_seen_at: float = 0.0
@@ -136,6 +136,8 @@ class RunChange:
     traits: Mapping[str, ToolTraits] | None = None
     trace: Mapping[str, str] | None = None
     spend: Amounts = Amounts()
+    spend_turn: int | None = None
+    """The turn scope that the spending belongs to; None: the present one."""
 
 
 ANSWERS_KEPT = 8
@@ -174,7 +176,7 @@ def applied(run: Run, change: RunChange) -> Run:
         traits=run.traits if change.traits is None else change.traits,
         trace=run.trace or change.trace or {},
         spent=run.spent + change.spend,
-        turn_spent=run.turn_spent + change.spend,
+        turn_spent=run.turn_spent if change.spend_turn not in {None, run.turn} else run.turn_spent + change.spend,
     )
 
 

@@ -1,0 +1,163 @@
+"""From verdicts to the next move. What the gate does next is a value; the gate only carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from .messages import ChoiceMode, Problem, RequestEdit, ToolChoice
+from .reports import refusal_text, stop_report
+from .runs import STOPPED, Outcome
+from .verdicts import Action, Mode, refused_calls, strongest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .verdicts import Facts, Verdict
+
+NO_TOOLS = ToolChoice(ChoiceMode.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Send the request, changed by `edit` (empty: byte for byte). `last`: no calls are accepted in its answer."""
+
+    edit: RequestEdit
+    last: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer made by program ends the turn. `problem`: say it as an error instead (bad history, exhausted
+    budget where so configured)."""
+
+    text: str
+    outcome: Outcome
+    detail: str
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The held calls leave, but for the refused ones (index into the calls -> why). `note` tells the model."""
+
+    refused: Mapping[int, Verdict] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """No call leaves; the model gets the refusals as results and answers again. `last`: without tools (FINISH)."""
+
+    refusals: tuple[str, ...]
+    edit: RequestEdit
+    last: Verdict | None = None
+
+
+BUDGET = "budget"
+LOOPS = frozenset({"loop", "no_progress"})
+
+
+def outcome_of(verdict: Verdict) -> Outcome:
+    """The outcome of a run that this verdict ends."""
+    if verdict.reason_class == BUDGET:
+        return Outcome.LIMIT_REACHED
+    if verdict.reason_class in LOOPS:
+        return Outcome.NO_PROGRESS
+    return Outcome.DENIED
+
+
+def closing_note(verdict: Verdict) -> str:
+    """The instruction of the last request (B3)."""
+    return (
+        f"[callgate] {verdict.message} No further tool calls are possible in this turn. Answer the user now from what "
+        "you have; say plainly what is missing, and that the limit on tool use was reached if the answer is incomplete."
+    )
+
+
+def base_edit(facts: Facts) -> RequestEdit:
+    """The changes that every request gets: hidden tools, usage in streams, results for interrupted calls."""
+    keep = None
+    allowed = facts.decision.allowed_tools
+    if allowed is not None and not set(facts.request.tool_names) <= allowed:
+        keep = allowed
+    return RequestEdit(keep_tools=keep, ask_usage=facts.request.stream and not facts.request.asks_usage)
+
+
+def request_move(facts: Facts, verdicts: Sequence[Verdict], *, refuse_exhausted: bool = False) -> Forward | Answer:
+    """What happens to the request. `refuse_exhausted`: a spent budget is an error, not a last answer (C015)."""
+    if facts.run.outcome in STOPPED:
+        text = facts.run.stop_report
+        return Answer(text, facts.run.outcome, facts.run.outcome_detail, _stopped_problem(facts, refuse=refuse_exhausted))
+    edit = base_edit(facts)
+    enforced = [verdict for verdict in verdicts if verdict.mode is Mode.ENFORCE]
+    repairs = tuple(repair for verdict in enforced for repair in verdict.repairs)
+    worst = strongest(enforced)
+    if worst is None:
+        return Forward(replace(edit, missing_results=repairs))
+    if worst.action is Action.NUDGE:
+        notes = dict.fromkeys(verdict.message for verdict in enforced if verdict.action is Action.NUDGE)
+        return Forward(replace(edit, missing_results=repairs, note="[callgate] " + " ".join(notes)))
+    if worst.action is Action.DENY or _needs_program(worst) or (refuse_exhausted and worst.reason_class == BUDGET):
+        return _answer(facts, worst, refuse_exhausted=refuse_exhausted)
+    return Forward(
+        replace(edit, missing_results=repairs, tool_choice=NO_TOOLS, note=closing_note(worst)),
+        last=worst,
+    )
+
+
+def calls_move(
+    facts: Facts, verdicts: Sequence[Verdict], *, reasks_left: int, last: Verdict | None
+) -> Release | AskAgain | Answer:
+    """What happens to the held calls. `last`: this answer was to have no calls, for this reason."""
+    if last is not None:
+        return _answer(facts, last)
+    refused = refused_calls(verdicts, len(facts.calls))
+    if not refused:
+        return Release()
+    worst = max(refused.values(), key=lambda verdict: verdict.action)
+    if worst.action is Action.DENY:
+        return _answer(facts, worst)
+    if len(refused) < len(facts.calls) or facts.request.choices > 1:
+        return Release(refused, note=_note(facts, refused))
+    if worst.action is Action.FINISH and not _needs_program(worst):
+        note = closing_note(worst)
+        refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
+        return AskAgain(refusals, replace(base_edit(facts), tool_choice=NO_TOOLS, note=note), last=worst)
+    if worst.action is Action.REASK and reasks_left > 0:
+        refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
+        return AskAgain(refusals, base_edit(facts))
+    if worst.action is Action.REASK:
+        return Answer(_note(facts, refused), Outcome.COMPLETED, worst.code)
+    return _answer(facts, worst)
+
+
+def _note(facts: Facts, refused: Mapping[int, Verdict]) -> str:
+    lines = dict.fromkeys(
+        f"[callgate] The call to {facts.calls[place].name!a} was not run: {verdict.message}"
+        for place, verdict in sorted(refused.items())
+    )
+    return "\n".join(lines)
+
+
+def _needs_program(verdict: Verdict) -> bool:
+    """Nothing is left to pay a last request with: time or tokens are gone (E7)."""
+    return str(verdict.fields.get("budget", "")) in {"seconds", "input_tokens", "output_tokens", "total_tokens"}
+
+
+def _answer(facts: Facts, verdict: Verdict, *, refuse_exhausted: bool = False) -> Answer:
+    problem = None
+    if verdict.reason_class == "protocol_mismatch":
+        problem = Problem(400, verdict.code, verdict.message, verdict.fields)
+    elif refuse_exhausted and verdict.reason_class == BUDGET:
+        problem = Problem(403, "budget_exhausted", verdict.message, verdict.fields)
+    outcome = outcome_of(verdict)
+    if verdict.reason_class in {"policy_error", "state_unavailable", "protocol_mismatch"}:
+        outcome = Outcome.FAILED
+    return Answer(stop_report(facts.run, verdict), outcome, verdict.code, problem)
+
+
+def _stopped_problem(facts: Facts, *, refuse: bool) -> Problem | None:
+    if not refuse or facts.run.outcome is not Outcome.LIMIT_REACHED:
+        return None
+    return Problem(403, "budget_exhausted", facts.run.stop_report, {"budget": facts.run.outcome_detail})

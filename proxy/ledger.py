@@ -1,0 +1,186 @@
+"""The ledger: opens runs, reserves before each act, settles after it, records what happened. Arithmetic is in core.
+
+Nothing here decides: a refused reservation is a `Shortage` that the budget check turns into a verdict.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .core.limits import Amounts, Limits, Reservation, Shortage
+from .core.messages import Role
+from .core.recognition import Evidence, absorbed, call_key, chosen, evidence, rebuilt, step_of, text_digest
+from .core.results import StepStatus
+from .core.runs import Outcome, Run, RunChange, Step, applied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .core.messages import Request, ToolCall, Usage
+    from .core.results import ToolTraits
+    from .core.runs import Identity
+    from .stores import Store
+
+CHARACTERS_A_TOKEN = 4
+"""A rough rule for text of which no usage was ever reported; such tokens are marked unverified (E4)."""
+DEFAULT_OUTPUT_TOKENS = 1024
+"""Put aside for an answer whose request names no maximum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A run at the start of one of its requests."""
+
+    run: Run
+    evidence: Evidence
+    is_new: bool
+    results: tuple[Step, ...]
+    """Steps whose result came with this request."""
+
+
+class Ledger:
+    """Keeps the books of all runs on one store."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        """`clock` gives epoch seconds."""
+        self._store = store
+        self._clock = clock
+
+    async def open(
+        self, identity: Identity, request: Request, *, run_header: str = "", hint: str = "", is_retry: bool = False
+    ) -> Opened:
+        """Finds the run that this request continues, or opens one; reads what is new in its history.
+
+        `run_header` is an explicit run id, `hint` anything else that tells runs apart (a trace id).
+        `is_retry`: the SDK says that it sends the same request again.
+        """
+        now = self._clock()
+        seen = evidence(identity.key, request, run_header)
+        label = run_header or request.conversation or hint
+        run = await self._recognised(seen, request, label, is_retry=is_retry)
+        keys = [seen.whole, *([seen.label] if seen.label else [])]
+        if run is None:
+            run = Run(
+                id=f"run_{secrets.token_hex(12)}",
+                identity_key=identity.key,
+                started_at=now,
+                turn_started_at=now,
+                last_seen_at=now,
+                dialect=request.dialect,
+                label=label,
+            )
+            run = rebuilt(run, request, seen.chain, now)
+            await self._store.create(run, keys)
+            return Opened(run, seen, is_new=True, results=tuple(step for step in run.steps if step.result_at))
+        change = absorbed(run, request, seen.chain, now)
+        results = (*change.set_steps, *(step for step in change.add_steps if step.result_at))
+        return Opened(await self._store.commit(run.id, change, keys), seen, is_new=False, results=results)
+
+    async def _recognised(self, seen: Evidence, request: Request, label: str, *, is_retry: bool) -> Run | None:
+        by_call = await self._store.find(seen.calls) if seen.calls else []
+        by_prefix = await self._store.find([seen.prefix]) if seen.prefix else []
+        run = chosen(by_call, by_prefix, request, label)
+        if run is None and is_retry:
+            again = await self._store.find([seen.whole])
+            run = again[0] if again else None
+        if run is None and seen.label and not any(message.role is Role.ASSISTANT for message in request.messages):
+            same_label = await self._store.find([seen.label])
+            run = same_label[0] if same_label else None
+        return run
+
+    async def declare(self, run: Run, request: Request, traits: Mapping[str, ToolTraits]) -> Run:
+        """Remembers what policy declares about tools; where that changed, steps so far are read anew with it."""
+        if dict(run.traits) == dict(traits):
+            return run
+        now = self._clock()
+        bare = replace(run, traits=traits, seen_messages=0, steps=(), prefix=b"")
+        chain = (b"",) * (len(request.messages) + 1)
+        fresh = applied(bare, absorbed(bare, request, chain, now)).steps
+        by_call: dict[tuple[str, str, str], list[Step]] = {}
+        for step in fresh:
+            by_call.setdefault((step.call_id, step.tool, step.arguments), []).append(step)
+        changed = []
+        for step in run.steps:
+            again = by_call.get((step.call_id, step.tool, step.arguments))
+            if step.status is StepStatus.REFUSED or not again:
+                continue
+            read = again.pop(0)
+            changed.append(
+                replace(
+                    step, fingerprint=read.fingerprint, status=read.status, result_identity=read.result_identity
+                )
+            )
+        return await self._store.commit(run.id, RunChange(at=now, traits=dict(traits), set_steps=tuple(changed)))
+
+    async def reserve_round(
+        self, run: Run, request: Request, limits: Limits
+    ) -> tuple[Run, Reservation | Shortage]:
+        """Puts one round and the tokens it may cost aside (E2: before the request, retries and re-asks included)."""
+        ask = Amounts(
+            rounds=1,
+            input_tokens=request.text_size // CHARACTERS_A_TOKEN + 1,
+            output_tokens=request.max_output or DEFAULT_OUTPUT_TOKENS,
+        )
+        run, (answer,) = await self._store.reserve(run.id, [ask], limits, self._clock())
+        return run, answer
+
+    async def reserve_calls(
+        self, run: Run, calls: Sequence[ToolCall], limits: Limits
+    ) -> tuple[Run, list[Reservation | Shortage]]:
+        """Reserves each call in the order of the answer (C014): those that do not fit get their shortage."""
+        asks = [Amounts(calls=1, per_tool={call.name: 1}) for call in calls]
+        return await self._store.reserve(run.id, asks, limits, self._clock())
+
+    async def settle_round(
+        self, reservation: Reservation, usage: Usage | None, *, text_bytes: int = 0, sent: bool = True
+    ) -> Run:
+        """Books what a round cost. No usage reported: what was put aside for the input and what streamed, marked
+        unverified, never zero (E4). `sent` False: the request never left, all is given back but nothing booked."""
+        if not sent:
+            spent = Amounts()
+        elif usage is not None:
+            spent = Amounts(rounds=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        else:
+            output = min(text_bytes // CHARACTERS_A_TOKEN + 1, reservation.amounts.output_tokens)
+            tokens = reservation.amounts.input_tokens + output
+            spent = Amounts(
+                rounds=1,
+                input_tokens=reservation.amounts.input_tokens,
+                output_tokens=output,
+                unverified_tokens=tokens,
+            )
+        return await self._store.settle(reservation, spent, self._clock())
+
+    async def give_back(self, reservation: Reservation) -> Run:
+        """A call that was reserved is not released after all."""
+        return await self._store.settle(reservation, Amounts(), self._clock())
+
+    async def record_calls(
+        self, run: Run, calls: Sequence[ToolCall], refused: Mapping[int, str]
+    ) -> Run:
+        """Writes a step for each judged call: released, or refused with this code (A9, D5). Released ids lead back
+        to the run from now on."""
+        now = self._clock()
+        steps = []
+        for place, call in enumerate(calls):
+            step = step_of(call, run, now)
+            if place in refused:
+                step = replace(step, status=StepStatus.REFUSED, refused_as=refused[place])
+            steps.append(step)
+        keys = [
+            call_key(run.identity_key, call.id) for place, call in enumerate(calls) if place not in refused and call.id
+        ]
+        return await self._store.commit(run.id, RunChange(at=now, add_steps=tuple(steps)), keys)
+
+    async def record_answer(self, run: Run, text: str, outcome: Outcome | None, detail: str = "", report: str = "") -> Run:
+        """Writes that an answer went out, and how the run stands now."""
+        change = RunChange(
+            at=self._clock(), answer=text_digest(text), outcome=outcome, outcome_detail=detail, stop_report=report
+        )
+        return await self._store.commit(run.id, change)
+
+    async def trace(self, run: Run, carrier: Mapping[str, str]) -> Run:
+        """Remembers the trace context of the run's first request."""
+        return await self._store.commit(run.id, RunChange(at=self._clock(), trace=dict(carrier)))
