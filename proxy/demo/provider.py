@@ -26,6 +26,7 @@ from proxy.demo.answers import Answer, Complaint, Ids, Raw
 from proxy.demo.strict_anthropic import count_complaint
 
 _LARGEST_BODY = 1 << 30
+_GRACE = 0.02
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: closing sends RST instead of FIN
 
 Responder = Callable[["Seen"], "Answer | Raw | Awaitable[Answer | Raw]"]
@@ -276,10 +277,10 @@ class ScriptedProvider:
         steps = raw.script()
         response = web.StreamResponse(status=raw.status, headers=headers)
         in_one = not raw.steps and len(steps) < 2 and raw.ending == "complete"
-        if in_one and not {"content-length", "transfer-encoding"} & headers.keys():
+        streams = headers["content-type"].startswith("text/event-stream")
+        if in_one and not streams and not {"content-length", "transfer-encoding"} & headers.keys():
             # A body in one piece is announced; what streams, is cut or breaks off goes in chunks.
-            if not headers["content-type"].startswith("text/event-stream"):
-                response.content_length = len(raw.body)
+            response.content_length = len(raw.body)
         exchange.seen.status = raw.status
         await response.prepare(exchange.request)
         for step in steps:
@@ -302,6 +303,8 @@ class ScriptedProvider:
             return
         while transport.get_write_buffer_size():  # noqa: ASYNC110 (a transport offers nothing to wait for)
             await asyncio.sleep(0.001)
+        # A client told of a reset throws away what it has not read yet: leave it a moment to read.
+        await asyncio.sleep(_GRACE)
         exchange.seen.finished = True
         plug: socket.socket = transport.get_extra_info("socket")
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

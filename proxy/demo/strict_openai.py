@@ -136,7 +136,6 @@ def _message(path: str, message: object) -> Iterator[Complaint]:
         listed = ", ".join(f"'{known}'" for known in _ROLES[:-1])
         text = f"Invalid value: '{role}'. Supported values are: {listed}, and '{_ROLES[-1]}'."
         yield Complaint(text, f"{path}.role", "invalid_value")
-    yield from _content(path, message)
     if message.get("tool_calls") is not None:
         if role != "assistant":
             yield Complaint(
@@ -145,6 +144,7 @@ def _message(path: str, message: object) -> Iterator[Complaint]:
         yield from _list(f"{path}.tool_calls", message["tool_calls"])
         for place, call in enumerate(message["tool_calls"]):
             yield from _call(f"{path}.tool_calls[{place}]", call)
+    yield from _content(path, message)
 
 
 def _content(path: str, message: dict[str, Any]) -> Iterator[Complaint]:

@@ -61,8 +61,9 @@ def frames(answer: Answer, request: Mapping[str, Any], ids: Ids) -> list[bytes]:
         }
     events += [last, {"type": "message_stop"}]
     rendered = [_frame(event, place) for place, event in enumerate(events)]
-    # The provider pings once the first block is open.
-    return [*rendered[:2], _PING, *rendered[2:]]
+    # The provider pings once the first block is open (or, without any, the message).
+    place = 2 if len(rendered) > 3 else 1
+    return [*rendered[:place], _PING, *rendered[place:]]
 
 
 def error(found: Complaint, ids: Ids) -> bytes:
