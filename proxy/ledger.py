@@ -49,7 +49,13 @@ class Ledger:
         self._clock = clock
 
     async def open(
-        self, identity: Identity, request: Request, *, run_header: str = "", hint: str = "", is_retry: bool = False
+        self,
+        identity: Identity,
+        request: Request,
+        *,
+        run_header: str = "",
+        hint: str = "",
+        is_retry: bool = False,
     ) -> Opened:
         """Finds the run that this request continues, or opens one; reads what is new in its history.
 
@@ -78,14 +84,20 @@ class Ledger:
         results = (*change.set_steps, *(step for step in change.add_steps if step.result_at))
         return Opened(await self._store.commit(run.id, change, keys), seen, is_new=False, results=results)
 
-    async def _recognised(self, seen: Evidence, request: Request, label: str, *, is_retry: bool) -> Run | None:
+    async def _recognised(
+        self, seen: Evidence, request: Request, label: str, *, is_retry: bool
+    ) -> Run | None:
         by_call = await self._store.find(seen.calls) if seen.calls else []
         by_prefix = await self._store.find([seen.prefix]) if seen.prefix else []
         run = chosen(by_call, by_prefix, request, label)
         if run is None and is_retry:
             again = await self._store.find([seen.whole])
             run = again[0] if again else None
-        if run is None and seen.label and not any(message.role is Role.ASSISTANT for message in request.messages):
+        if (
+            run is None
+            and seen.label
+            and not any(message.role is Role.ASSISTANT for message in request.messages)
+        ):
             same_label = await self._store.find([seen.label])
             run = same_label[0] if same_label else None
         return run
@@ -109,10 +121,15 @@ class Ledger:
             read = again.pop(0)
             changed.append(
                 replace(
-                    step, fingerprint=read.fingerprint, status=read.status, result_identity=read.result_identity
+                    step,
+                    fingerprint=read.fingerprint,
+                    status=read.status,
+                    result_identity=read.result_identity,
                 )
             )
-        return await self._store.commit(run.id, RunChange(at=now, traits=dict(traits), set_steps=tuple(changed)))
+        return await self._store.commit(
+            run.id, RunChange(at=now, traits=dict(traits), set_steps=tuple(changed))
+        )
 
     async def reserve_round(
         self, run: Run, request: Request, limits: Limits
@@ -124,6 +141,11 @@ class Ledger:
             output_tokens=request.max_output or DEFAULT_OUTPUT_TOKENS,
         )
         run, (answer,) = await self._store.reserve(run.id, [ask], limits, self._clock())
+        return run, answer
+
+    async def reserve_attempt(self, run: Run, limits: Limits) -> tuple[Run, Reservation | Shortage]:
+        """Puts a further try of the same request aside."""
+        run, (answer,) = await self._store.reserve(run.id, [Amounts(rounds=1)], limits, self._clock())
         return run, answer
 
     async def reserve_calls(
@@ -153,13 +175,15 @@ class Ledger:
             )
         return await self._store.settle(reservation, spent, self._clock())
 
+    async def keep(self, reservation: Reservation) -> Run:
+        """What was reserved is what was spent: a released call, a further try."""
+        return await self._store.settle(reservation, reservation.amounts, self._clock())
+
     async def give_back(self, reservation: Reservation) -> Run:
         """A call that was reserved is not released after all."""
         return await self._store.settle(reservation, Amounts(), self._clock())
 
-    async def record_calls(
-        self, run: Run, calls: Sequence[ToolCall], refused: Mapping[int, str]
-    ) -> Run:
+    async def record_calls(self, run: Run, calls: Sequence[ToolCall], refused: Mapping[int, str]) -> Run:
         """Writes a step for each judged call: released, or refused with this code (A9, D5). Released ids lead back
         to the run from now on."""
         now = self._clock()
@@ -170,14 +194,22 @@ class Ledger:
                 step = replace(step, status=StepStatus.REFUSED, refused_as=refused[place])
             steps.append(step)
         keys = [
-            call_key(run.identity_key, call.id) for place, call in enumerate(calls) if place not in refused and call.id
+            call_key(run.identity_key, call.id)
+            for place, call in enumerate(calls)
+            if place not in refused and call.id
         ]
         return await self._store.commit(run.id, RunChange(at=now, add_steps=tuple(steps)), keys)
 
-    async def record_answer(self, run: Run, text: str, outcome: Outcome | None, detail: str = "", report: str = "") -> Run:
+    async def record_answer(
+        self, run: Run, text: str, outcome: Outcome | None, detail: str = "", report: str = ""
+    ) -> Run:
         """Writes that an answer went out, and how the run stands now."""
         change = RunChange(
-            at=self._clock(), answer=text_digest(text), outcome=outcome, outcome_detail=detail, stop_report=report
+            at=self._clock(),
+            answer=text_digest(text),
+            outcome=outcome,
+            outcome_detail=detail,
+            stop_report=report,
         )
         return await self._store.commit(run.id, change)
 

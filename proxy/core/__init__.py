@@ -1,0 +1,1 @@
+"""Only here: the words and their arithmetic. Standard library only."""

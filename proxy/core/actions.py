@@ -36,6 +36,11 @@ class Answer:
     detail: str
     problem: Problem | None = None
 
+    @classmethod
+    def of(cls, text: str, detail: str, outcome: Outcome = Outcome.FAILED) -> Answer:
+        """An answer about something that went wrong."""
+        return cls(text, outcome, detail)
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -54,6 +59,7 @@ class AskAgain:
     last: Verdict | None = None
 
 
+CallsMove = Release | AskAgain | Answer
 BUDGET = "budget"
 LOOPS = frozenset({"loop", "no_progress"})
 
@@ -84,11 +90,18 @@ def base_edit(facts: Facts) -> RequestEdit:
     return RequestEdit(keep_tools=keep, ask_usage=facts.request.stream and not facts.request.asks_usage)
 
 
-def request_move(facts: Facts, verdicts: Sequence[Verdict], *, refuse_exhausted: bool = False) -> Forward | Answer:
+def request_move(
+    facts: Facts, verdicts: Sequence[Verdict], *, refuse_exhausted: bool = False
+) -> Forward | Answer:
     """What happens to the request. `refuse_exhausted`: a spent budget is an error, not a last answer (C015)."""
     if facts.run.outcome in STOPPED:
         text = facts.run.stop_report
-        return Answer(text, facts.run.outcome, facts.run.outcome_detail, _stopped_problem(facts, refuse=refuse_exhausted))
+        return Answer(
+            text,
+            facts.run.outcome,
+            facts.run.outcome_detail,
+            _stopped_problem(facts, refuse=refuse_exhausted),
+        )
     edit = base_edit(facts)
     enforced = [verdict for verdict in verdicts if verdict.mode is Mode.ENFORCE]
     repairs = tuple(repair for verdict in enforced for repair in verdict.repairs)
@@ -98,7 +111,11 @@ def request_move(facts: Facts, verdicts: Sequence[Verdict], *, refuse_exhausted:
     if worst.action is Action.NUDGE:
         notes = dict.fromkeys(verdict.message for verdict in enforced if verdict.action is Action.NUDGE)
         return Forward(replace(edit, missing_results=repairs, note="[callgate] " + " ".join(notes)))
-    if worst.action is Action.DENY or _needs_program(worst) or (refuse_exhausted and worst.reason_class == BUDGET):
+    if (
+        worst.action is Action.DENY
+        or _needs_program(worst)
+        or (refuse_exhausted and worst.reason_class == BUDGET)
+    ):
         return _answer(facts, worst, refuse_exhausted=refuse_exhausted)
     return Forward(
         replace(edit, missing_results=repairs, tool_choice=NO_TOOLS, note=closing_note(worst)),
@@ -108,7 +125,7 @@ def request_move(facts: Facts, verdicts: Sequence[Verdict], *, refuse_exhausted:
 
 def calls_move(
     facts: Facts, verdicts: Sequence[Verdict], *, reasks_left: int, last: Verdict | None
-) -> Release | AskAgain | Answer:
+) -> CallsMove:
     """What happens to the held calls. `last`: this answer was to have no calls, for this reason."""
     if last is not None:
         return _answer(facts, last)
@@ -142,7 +159,12 @@ def _note(facts: Facts, refused: Mapping[int, Verdict]) -> str:
 
 def _needs_program(verdict: Verdict) -> bool:
     """Nothing is left to pay a last request with: time or tokens are gone (E7)."""
-    return str(verdict.fields.get("budget", "")) in {"seconds", "input_tokens", "output_tokens", "total_tokens"}
+    return str(verdict.fields.get("budget", "")) in {
+        "seconds",
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+    }
 
 
 def _answer(facts: Facts, verdict: Verdict, *, refuse_exhausted: bool = False) -> Answer:

@@ -142,7 +142,10 @@ def _smallest_bounds(left: Bounds, right: Bounds) -> Bounds:
 
 def smallest(left: Limits, right: Limits) -> Limits:
     """The stricter of two sets of limits, unit by unit (F2: limits take the smallest)."""
-    brakes = {part.name: _least(getattr(left.brakes, part.name), getattr(right.brakes, part.name)) for part in fields(Brakes)}
+    brakes = {
+        part.name: _least(getattr(left.brakes, part.name), getattr(right.brakes, part.name))
+        for part in fields(Brakes)
+    }
     return Limits(
         turn=_smallest_bounds(left.turn, right.turn),
         run=_smallest_bounds(left.run, right.run),

@@ -110,7 +110,8 @@ def _calls_known(run: Run, calls: Sequence[ToolCall]) -> tuple[bool, bool, bool]
         by_id.setdefault(step.call_id, []).append(step)
     traits = run.traits
     same = [
-        any(step.fingerprint == fingerprint_of(call, traits) for step in by_id.get(call.id, ())) for call in calls
+        any(step.fingerprint == fingerprint_of(call, traits) for step in by_id.get(call.id, ()))
+        for call in calls
     ]
     is_open = any(step.status is StepStatus.PENDING for call in calls for step in by_id.get(call.id, ()))
     return all(same), any(call.id in by_id for call in calls), is_open
@@ -160,7 +161,7 @@ def absorbed(run: Run, request: Request, chain: Sequence[bytes], at: float) -> R
         walk.read(message)
     ended = run.outcome is not Outcome.RUNNING
     last_is_user = bool(request.messages) and request.messages[-1].is_user_turn
-    new_turn = walk.user_spoke and (known or ended and last_is_user) and seen > 0
+    new_turn = walk.user_spoke and (known or (ended and last_is_user)) and seen > 0
     last_turn = run.turn + new_turn if seen else len(request.messages)
     return RunChange(
         at=at,
@@ -238,7 +239,9 @@ class _Walk:
         waiting = self._unmatched.get(call.id, [])
         step = next((step for step in waiting if step.fingerprint == fingerprint), None)
         if step is None:
-            step = replace(step_of(call, self._run, self._at), turn=max(self._turn, 1), number=-1 - len(self.added))
+            step = replace(
+                step_of(call, self._run, self._at), turn=max(self._turn, 1), number=-1 - len(self.added)
+            )
             self.added.append(step)
         else:
             waiting.remove(step)

@@ -22,7 +22,9 @@ NEXT_STEP = {
     "policy_error": "This is a fault of the system, not of the request: tell its operator, then try again.",
     "state_unavailable": "This is a fault of the system, not of the request: tell its operator, then try again.",
 }
-ALLOWED_ONLY = "Ask for something that the allowed tools can do, or ask the operator of this system for permission."
+ALLOWED_ONLY = (
+    "Ask for something that the allowed tools can do, or ask the operator of this system for permission."
+)
 
 MISSING_WORDS = {
     StepStatus.NOT_FOUND: "nothing found",
@@ -60,7 +62,9 @@ def _counted(steps: Iterable[Step]) -> list[str]:
     counts: dict[str, int] = {}
     for step in steps:
         counts[step.tool] = counts.get(step.tool, 0) + 1
-    return [f"{_printable(name)} ({count} result{'s' if count > 1 else ''})" for name, count in counts.items()]
+    return [
+        f"{_printable(name)} ({count} result{'s' if count > 1 else ''})" for name, count in counts.items()
+    ]
 
 
 def _printable(name: str) -> str:

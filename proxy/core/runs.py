@@ -176,7 +176,9 @@ def applied(run: Run, change: RunChange) -> Run:
         traits=run.traits if change.traits is None else change.traits,
         trace=run.trace or change.trace or {},
         spent=run.spent + change.spend,
-        turn_spent=run.turn_spent if change.spend_turn not in {None, run.turn} else run.turn_spent + change.spend,
+        turn_spent=run.turn_spent
+        if change.spend_turn not in {None, run.turn}
+        else run.turn_spent + change.spend,
     )
 
 

@@ -159,7 +159,9 @@ def with_modes(verdicts: Iterable[Verdict], settings: CheckSettings) -> tuple[Ve
 
 def strongest(verdicts: Iterable[Verdict]) -> Verdict | None:
     """The enforced verdict with the strongest action; of equals the first. None: nothing stands in the way."""
-    acting = [verdict for verdict in verdicts if verdict.mode is Mode.ENFORCE and verdict.action > Action.PASS]
+    acting = [
+        verdict for verdict in verdicts if verdict.mode is Mode.ENFORCE and verdict.action > Action.PASS
+    ]
     return max(acting, key=lambda verdict: verdict.action, default=None)
 
 

@@ -25,8 +25,12 @@ class MemoryStore:
     def __init__(self, max_runs: int, idle_seconds: float, clock: Callable[[], float]) -> None:
         """`clock` gives seconds. A reservation that is never settled stays spent: the safe side."""
         self._runs: TTLCache[str, Run] = TTLCache(max_runs, idle_seconds, timer=clock)
-        self._index: TTLCache[str, tuple[str, ...]] = TTLCache(max_runs * KEYS_A_RUN, idle_seconds, timer=clock)
-        self._reserved: TTLCache[str, Reservation] = TTLCache(max_runs * KEYS_A_RUN, idle_seconds, timer=clock)
+        self._index: TTLCache[str, tuple[str, ...]] = TTLCache(
+            max_runs * KEYS_A_RUN, idle_seconds, timer=clock
+        )
+        self._reserved: TTLCache[str, Reservation] = TTLCache(
+            max_runs * KEYS_A_RUN, idle_seconds, timer=clock
+        )
         self._count = 0
 
     async def find(self, keys: Sequence[str]) -> list[Run]:

@@ -1,0 +1,92 @@
+"""How a turn ends: with the model's own answer, with one made by program, or with an error; and what is written
+down about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .checks import judge_answer
+from .core.actions import Answer, outcome_of
+from .core.messages import Problem
+from .core.reports import stop_report
+from .core.runs import Outcome
+from .exchange import Reply, problem_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .core.messages import Turn
+    from .ledger import Ledger
+    from .rounds import State
+    from .settings import Settings
+
+OK = 200
+JSON_HEADERS = (("content-type", "application/json"),)
+STREAM_HEADERS = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
+
+
+class Endings:
+    """Ends turns and records how."""
+
+    def __init__(self, settings: Settings, ledger: Ledger, clock: Callable[[], float]) -> None:
+        """`clock` gives epoch seconds."""
+        self._settings = settings
+        self._ledger = ledger
+        self._clock = clock
+
+    async def answered(self, state: State, turn: Turn, *, released: int) -> None:
+        """The model's answer went out. Without calls the turn is over: completed, or what its last answer was for."""
+        state.facts = replace(state.facts, answer=turn)
+        verdicts = () if released else judge_answer(state.facts)
+        state.recorder.answer_judged(state.facts, verdicts)
+        if released:
+            return
+        if state.last is None:
+            await self.conclude(state, turn.text, Outcome.COMPLETED)
+        else:
+            report = stop_report(state.run, state.last)
+            await self.conclude(state, turn.text, outcome_of(state.last), state.last.code, report)
+
+    async def conclude(
+        self, state: State, text: str, outcome: Outcome, detail: str = "", report: str = ""
+    ) -> None:
+        """The turn is over with this text (of the last answer) and outcome."""
+        said = "\n\n".join(part for part in (state.earlier_text, text) if part)
+        state.run = await self._ledger.record_answer(state.run, said, outcome, detail, report or text)
+        state.recorder.concluded(state.run)
+
+    async def say(self, state: State, answer: Answer) -> Reply:
+        """An answer made by program, streamed or whole as the agent asked; or an error where so decided."""
+        await self.conclude(state, answer.text, answer.outcome, answer.detail)
+        problem = answer.problem
+        if problem is None and self._settings.denied == "error" and answer.outcome is not Outcome.COMPLETED:
+            problem = Problem(403, answer.detail, answer.text)
+        if problem is not None:
+            state.recorder.finish(problem.status)
+            reply = problem_reply(state.dialect, problem)
+            return Reply(reply.status, [*reply.headers, *headers_of(state)], reply.body)
+        state.recorder.finish(OK)
+        if state.request.stream:
+            stream = state.dialect.writer(state.request, state.answer_id).closing(answer.text)
+            return Reply(OK, [*STREAM_HEADERS, *headers_of(state)], stream)
+        text = "\n\n".join(part for part in (state.earlier_text, answer.text) if part)
+        now = int(self._clock())
+        body = state.dialect.render_answer(state.request, state.answer_id, text, state.earlier_usage, now)
+        return Reply(OK, [*JSON_HEADERS, *headers_of(state)], body)
+
+
+def headers_of(state: State) -> list[tuple[str, str]]:
+    """What programs can read of the run in every reply."""
+    run = state.run
+    return [("x-callgate-request", state.id), ("x-callgate-run", run.id), ("x-callgate-outcome", run.outcome)]
+
+
+def gave_up(state: State, why: str) -> Answer:
+    """A further round inside this turn failed: what was refused is said by program instead (E7)."""
+    reasons = dict.fromkeys(text for exchange in state.exchanges for _, text in exchange.results)
+    outcome = outcome_of(state.last) if state.last else Outcome.FAILED
+    return Answer(
+        "\n".join([*reasons, f"[callgate] No further answer could be had: {why}."]), outcome, "no_answer"
+    )

@@ -1,0 +1,394 @@
+"""One turn from request to reply: gather, judge, act, twice. The only file that knows the order.
+
+Laws:
+1. Nothing of a call reaches the agent before every check has spoken; a fault in deciding is a refusal.
+2. What is reserved is settled on every path; once something reached the agent nothing is retried.
+3. The same `calls_move` decides for streams and for whole answers.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .checks import judge_calls, judge_request
+from .core.actions import Answer, AskAgain, Forward, Release, calls_move, request_move
+from .core.json_text import NotOneObject, read_object
+from .core.limits import Limits, Reservation, Shortage, smallest
+from .core.messages import Exchange, Malformed, Problem, ToolKind
+from .core.runs import STOPPED, Outcome
+from .core.verdicts import Facts, refused_calls
+from .endings import OK, Endings, gave_up, headers_of
+from .errors import ClientFault, Fault, UpstreamFault
+from .exchange import Reply, problem_reply
+from .recorder import Recorder
+from .relay import Relay
+from .rounds import Round, State, chunks_of, is_event_stream
+from .upstream import UpstreamRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from .audit import AuditJournal
+    from .core.actions import CallsMove
+    from .core.messages import ToolCall, Turn
+    from .core.verdicts import Verdict
+    from .dialects import Reader, Writer
+    from .engines import Policies
+    from .exchange import Incoming
+    from .ledger import Ledger
+    from .settings import Settings
+    from .telemetry import RequestTrace, Telemetry
+    from .upstream import Upstream, UpstreamAnswer
+
+RETRY_HEADER = "x-stainless-retry-count"
+"""The official SDKs count their own retries of a request here."""
+NO_LIMITS = Limits()
+"""The last answer of a run that reached a limit of rounds or calls is paid from a reserve of one round (E7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a gate is made of."""
+
+    settings: Settings
+    policies: Policies
+    ledger: Ledger
+    upstream: Upstream
+    telemetry: Telemetry
+    audit: AuditJournal
+    clock: Callable[[], float]
+    """Gives epoch seconds."""
+
+
+def fresh_call_id() -> str:
+    """An id for a call that came without one (C003)."""
+    return f"call_{secrets.token_hex(12)}"
+
+
+class Gate:
+    """Guards the turns of all agents."""
+
+    def __init__(self, parts: Parts) -> None:
+        """All parts are open; closing them is up to who made them."""
+        self._parts = parts
+        self._settings = parts.settings
+        self._ledger = parts.ledger
+        self._clock = parts.clock
+        self._endings = Endings(parts.settings, parts.ledger, parts.clock)
+
+    async def reply(self, incoming: Incoming) -> Reply:
+        """Answers one guarded request. A fault becomes an error in the dialect's own shape."""
+        trace = self._parts.telemetry.request(incoming)
+        try:
+            state = await self._open(incoming, trace)
+            move = await self._judge_request(state)
+            if isinstance(move, Answer):
+                return await self._endings.say(state, move)
+            state.edit, state.last = move.edit, move.last
+            return await (self._streamed(state) if state.request.stream else self._whole(state))
+        except Fault as fault:
+            trace.finish(fault.status, fault.code)
+            return problem_reply(incoming.dialect, Problem(fault.status, fault.code, fault.message))
+
+    async def pass_through(self, incoming: Incoming) -> Reply:
+        """Hands an unguarded request on and its answer back, both unread."""
+        trace = self._parts.telemetry.request(incoming)
+        try:
+            answer = await self._parts.upstream.send(
+                UpstreamRequest.of(incoming, incoming.body, self._settings)
+            )
+        except Fault as fault:
+            trace.finish(fault.status, fault.code)
+            raise
+        trace.finish(answer.status)
+        return Reply(answer.status, list(answer.headers), chunks_of(answer))
+
+    # --- gather and judge ---------------------------------------------------------------------------------
+
+    async def _open(self, incoming: Incoming, trace: RequestTrace) -> State:
+        """Reads the request, finds its run, asks policy."""
+        try:
+            request = incoming.dialect.parse_request(incoming.body)
+        except Malformed as fault:
+            raise ClientFault(str(fault)) from None
+        identity, settings = incoming.caller.identity, self._settings
+        opened = await self._ledger.open(
+            identity,
+            request,
+            run_header=incoming.headers.get(settings.headers.run, "")[:200],
+            hint=trace.trace_id,
+            is_retry=incoming.headers.get(RETRY_HEADER, "0") != "0",
+        )
+        decision = await self._parts.policies.decide(
+            "request", identity, request, opened.run, now=self._clock()
+        )
+        run = await self._ledger.declare(opened.run, request, decision.traits)
+        carrier = trace.belongs_to(run, is_new=opened.is_new)
+        if opened.is_new and carrier:
+            run = await self._ledger.trace(run, carrier)
+        limits = smallest(settings.limits.to_core(), decision.limits)
+        facts = Facts(identity, request, run, decision, limits, self._clock(), settings.checks.to_core())
+        request_id = f"req_{secrets.token_hex(8)}"
+        state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts)
+        state.reasks_left, state.retries_left = settings.reask.per_turn, settings.upstream.retries
+        state.recorder.results(run, opened.results)
+        return state
+
+    async def _judge_request(self, state: State) -> Forward | Answer:
+        if state.run.outcome in STOPPED:
+            return request_move(state.facts, (), refuse_exhausted=self._settings.limits.exhausted == "refuse")
+        run, answer = await self._ledger.reserve_round(state.run, state.request, state.facts.limits)
+        short = answer if isinstance(answer, Shortage) else None
+        state.facts = replace(state.facts, run=run, shortage=short)
+        if isinstance(answer, Reservation):
+            # Judged with the round put aside, sent with it below: `_start` reserves anew for what really leaves.
+            state.run = await self._ledger.give_back(answer)
+        verdicts = judge_request(state.facts)
+        move = request_move(
+            state.facts, verdicts, refuse_exhausted=self._settings.limits.exhausted == "refuse"
+        )
+        state.recorder.request_judged(state.facts, verdicts, move)
+        return move
+
+    async def _judge_calls(self, state: State, calls: Sequence[ToolCall]) -> CallsMove:
+        """Decides about the held calls, reserves for those that leave, and records every one of them."""
+        started = self._clock()
+        parsed = tuple(self._arguments(call) for call in calls)
+        decision = await self._parts.policies.decide(
+            "calls", state.facts.identity, state.request, state.run, calls, parsed, now=started
+        )
+        state.facts = replace(
+            state.facts, decision=decision, calls=tuple(calls), parsed=parsed, now=started, call_shortages=()
+        )
+        verdicts = judge_calls(state.facts)
+        reserved = await self._reserve_calls(state, verdicts)
+        if any(state.facts.call_shortages):
+            verdicts = judge_calls(state.facts)
+        move = calls_move(state.facts, verdicts, reasks_left=state.reasks_left, last=state.last)
+        leaves = [
+            place for place in range(len(calls)) if isinstance(move, Release) and place not in move.refused
+        ]
+        for place, reservation in reserved.items():
+            keep = self._ledger.keep if place in leaves else self._ledger.give_back
+            state.run = await keep(reservation)
+        reasons = refused_calls(verdicts, len(calls))
+        codes = {place: _code(reasons.get(place), move) for place in range(len(calls)) if place not in leaves}
+        state.run = await self._ledger.record_calls(state.run, calls, codes)
+        state.recorder.calls_judged(state.facts, state.run, verdicts, codes, int(started * 1e9))
+        return move
+
+    def _arguments(self, call: ToolCall) -> dict[str, object] | None:
+        if call.kind is ToolKind.CUSTOM or len(call.arguments) > self._settings.checks.max_argument_bytes:
+            return None
+        try:
+            return read_object(call.arguments, self._settings.checks.max_argument_depth)
+        except NotOneObject:
+            return None
+
+    async def _reserve_calls(self, state: State, verdicts: Sequence[Verdict]) -> dict[int, Reservation]:
+        """Reserves for the calls that nothing else refuses, in order (C014)."""
+        refused = refused_calls(verdicts, len(state.facts.calls))
+        places = [place for place in range(len(state.facts.calls)) if place not in refused]
+        if not places:
+            return {}
+        calls = [state.facts.calls[place] for place in places]
+        run, answers = await self._ledger.reserve_calls(state.run, calls, state.facts.limits)
+        found = dict(zip(places, answers, strict=True))
+        shortages = tuple(
+            short if isinstance(short := found.get(place), Shortage) else None
+            for place in range(len(state.facts.calls))
+        )
+        state.facts = replace(state.facts, run=run, call_shortages=shortages)
+        return {place: answer for place, answer in found.items() if isinstance(answer, Reservation)}
+
+    # --- act ------------------------------------------------------------------------------------------------
+
+    async def _start(self, state: State, round_: Round) -> UpstreamAnswer:
+        """Puts the round aside and sends it."""
+        limits = NO_LIMITS if state.last else state.facts.limits
+        state.run, answer = await self._ledger.reserve_round(state.run, state.request, limits)
+        if isinstance(answer, Shortage):
+            raise ClientFault(answer.says, status=403, code="budget_exhausted")
+        round_.reserved(answer)
+        return await round_.send(state.body, state.facts.limits)
+
+    def _round(self, state: State) -> Round:
+        state.again = False
+        return Round(
+            state,
+            ledger=self._ledger,
+            upstream=self._parts.upstream,
+            settings=self._settings,
+            clock=self._clock,
+        )
+
+    async def _whole(self, state: State) -> Reply:
+        while True:
+            async with self._round(state) as round_:
+                try:
+                    answer = await self._start(state, round_)
+                except Fault as fault:
+                    if not state.exchanges:
+                        raise
+                    return await self._endings.say(state, gave_up(state, fault.message))
+                reply = await self._read_whole(state, round_, answer)
+            if reply is not None:
+                return reply
+
+    async def _read_whole(self, state: State, round_: Round, answer: UpstreamAnswer) -> Reply | None:
+        """The reply to a whole answer; None: the model is asked again."""
+        body = await answer.read(self._settings.max_body_bytes)
+        round_.text_bytes = len(body)
+        if answer.status != OK:
+            round_.failed(str(answer.status))
+            if state.exchanges:
+                return await self._endings.say(
+                    state, gave_up(state, f"the provider answered with status {answer.status}")
+                )
+            await self._endings.conclude(state, "", Outcome.FAILED, f"upstream_{answer.status}")
+            state.recorder.finish(answer.status, str(answer.status))
+            return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
+        try:
+            turn = state.dialect.parse_response(body, fresh_call_id)
+        except Malformed as fault:
+            msg = f"the provider's answer cannot be read: {fault}"
+            raise UpstreamFault(msg) from None
+        round_.read(turn)
+        move = await self._judge_calls(state, turn.calls) if turn.calls else Release()
+        if isinstance(move, AskAgain):
+            self._ask_again(state, turn, move)
+            return None
+        if isinstance(move, Answer):
+            state.earlier.append(turn)
+            return await self._endings.say(state, move)
+        body = state.dialect.edit_response(
+            body, {turn.calls[place].key for place in move.refused}, move.note, state.earlier
+        )
+        await self._endings.answered(state, turn, released=len(turn.calls) - len(move.refused))
+        state.recorder.finish(OK)
+        return Reply(OK, [*answer.headers, *headers_of(state)], body)
+
+    async def _streamed(self, state: State) -> Reply:
+        parts = self._stream(state)
+        try:
+            head = await anext(parts)
+        except BaseException:
+            await parts.aclose()
+            raise
+        if not isinstance(head, Reply):
+            msg = "a stream begins with its head"
+            raise TypeError(msg)
+        if head.body:
+            await parts.aclose()
+            return head
+        head.body = only_bytes(parts)
+        return head
+
+    async def _stream(self, state: State) -> AsyncGenerator[Reply | bytes, None]:
+        """First the head of the reply, then its bytes. Closing the generator settles what is open."""
+        writer = state.dialect.writer(state.request, state.answer_id)
+        headed = False
+        while True:
+            async with self._round(state) as round_:
+                try:
+                    answer = await self._start(state, round_)
+                    if answer.status != OK or not is_event_stream(answer):
+                        if headed:
+                            msg = f"the provider answered with status {answer.status}"
+                            raise UpstreamFault(msg)
+                        reply = await self._read_whole(state, round_, answer)
+                        if reply is None:
+                            continue
+                        yield reply
+                        return
+                except Fault as fault:
+                    if not headed:
+                        raise
+                    end = gave_up(state, fault.message)
+                    await self._endings.conclude(state, end.text, end.outcome, end.detail)
+                    yield writer.closing(end.text)
+                    return
+                if not headed:
+                    yield Reply(OK, [*answer.headers, *headers_of(state)], b"")
+                    headed = True
+                async for part in self._relayed(state, round_, writer):
+                    yield part
+            if not state.again:
+                state.recorder.finish(OK)
+                return
+
+    async def _relayed(self, state: State, round_: Round, writer: Writer) -> AsyncGenerator[bytes, None]:
+        """One streamed answer. Sets `state.again` where another round is to continue the agent's stream."""
+        reader = state.dialect.reader(fresh_call_id)
+
+        async def judge(calls: Sequence[ToolCall]) -> CallsMove:
+            return await self._judge_calls(state, calls)
+
+        held = self._settings.stream.max_held_bytes
+        relay = Relay(reader, writer, judge, held, fresh=not state.earlier)
+        try:
+            async for batch in round_.frames(reader, self._settings.stream.heartbeat_seconds):
+                if batch is None:
+                    yield writer.keep_alive()
+                    continue
+                async for out in relay.feed(batch, may_retry=state.retries_left > 0):
+                    yield out
+                if relay.stopped:
+                    break
+            if left := relay.end():
+                yield left
+        except UpstreamFault as fault:
+            relay.failed = Problem(fault.status, fault.code, fault.message)
+            yield writer.failed(relay.failed)
+        finally:
+            round_.read(reader.turn())
+        async for out in self._after(state, round_, relay, reader, writer):
+            yield out
+
+    async def _after(
+        self, state: State, round_: Round, relay: Relay, reader: Reader, writer: Writer
+    ) -> AsyncGenerator[bytes, None]:
+        """What follows when the frames of one answer are over."""
+        if isinstance(relay.move, AskAgain):
+            await round_.drain(reader)
+            self._ask_again(state, reader.turn(), relay.move)
+        elif relay.move is not None:
+            await self._endings.conclude(state, relay.move.text, relay.move.outcome, relay.move.detail)
+            yield writer.closing(relay.move.text)
+        elif relay.failed is not None:
+            round_.failed(relay.failed.code)
+            if relay.fresh and relay.stopped:
+                state.retries_left -= 1
+                state.again = True
+                return
+            await self._endings.conclude(state, reader.turn().text, Outcome.FAILED, relay.failed.code)
+        else:
+            await self._endings.answered(state, reader.turn(), released=relay.released)
+
+    def _ask_again(self, state: State, turn: Turn, move: AskAgain) -> None:
+        """The refused turn and its refusals become part of the request; another round follows."""
+        state.earlier.append(turn)
+        state.exchanges.append(Exchange(turn.message, tuple(zip(turn.calls, move.refusals, strict=True))))
+        state.edit = replace(move.edit, missing_results=state.edit.missing_results)
+        state.last = move.last
+        state.recorder.edited(state.run, state.edit)
+        state.reasks_left -= 1
+        state.again = True
+
+
+async def only_bytes(parts: AsyncGenerator[Reply | bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The bytes of a stream whose head was taken off."""
+    try:
+        async for part in parts:
+            if isinstance(part, bytes):
+                yield part
+    finally:
+        await parts.aclose()
+
+
+def _code(verdict: Verdict | None, move: CallsMove) -> str:
+    if verdict is not None:
+        return verdict.code
+    return move.detail if isinstance(move, Answer) else "turn_refused"

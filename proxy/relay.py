@@ -1,0 +1,102 @@
+"""One streamed answer on its way to the agent: text out at once, calls held until the gate has judged them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .core.actions import Answer, AskAgain, Release
+from .core.messages import Problem, StreamFailed
+from .core.stream_gate import StreamGate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+    from .core.actions import CallsMove
+    from .core.messages import CallKey, Frame, ToolCall
+    from .dialects import Reader, Writer
+
+INCOMPLETE = "[callgate] A tool call arrived incomplete and was not run."
+TOO_LARGE = "[callgate] A tool call was larger than this system accepts and was not run."
+BROKEN = Problem(
+    502, "upstream_error", "the provider's stream ended inside a tool call; the call was not released"
+)
+
+
+class Relay:
+    """Feeds on the frames of one answer. When `stopped`, no further frame of it may reach the agent."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        writer: Writer,
+        judge: Callable[[Sequence[ToolCall]], Awaitable[CallsMove]],
+        max_held_bytes: int,
+        *,
+        fresh: bool,
+    ) -> None:
+        """`judge` decides about whole calls. `fresh`: nothing has reached the agent yet, so an error that comes first
+        may still be hidden by another try."""
+        self._reader = reader
+        self._writer = writer
+        self._judge = judge
+        self._gate = StreamGate(max_held_bytes)
+        self.fresh = fresh
+        self.move: Answer | AskAgain | None = None
+        """What the gate decided instead of letting the answer go on."""
+        self.failed: Problem | None = None
+        """The provider reported this error in the stream."""
+        self.released = 0
+        """How many calls left."""
+        self.stopped = False
+
+    async def feed(self, frames: Sequence[Frame], *, may_retry: bool) -> AsyncGenerator[bytes, None]:
+        """The bytes that these frames let out, in order. Text goes out before calls are judged."""
+        out = bytearray()
+        for frame in frames:
+            error = next((event.problem for event in frame.events if isinstance(event, StreamFailed)), None)
+            if error is not None:
+                self.failed = error
+                if self.fresh and may_retry:
+                    self.stopped = True
+                    return
+            passed = self._gate.feed(frame)
+            if passed is not None:
+                out += self._writer.passed(passed)
+            elif self._gate.ready or self._gate.failed or self._gate.overflowed:
+                if out:
+                    self.fresh = False
+                    yield bytes(out)
+                    out.clear()
+                out += await self._judged()
+            if self.stopped:
+                break
+        if out:
+            self.fresh = False
+            yield bytes(out)
+
+    def end(self) -> bytes:
+        """The stream is over. Held frames of calls that never became whole are dropped, and the agent is told."""
+        if not self._gate.holding or self.stopped:
+            return b""
+        self._gate.take()
+        self.failed = BROKEN
+        return self._writer.failed(BROKEN)
+
+    async def _judged(self) -> bytes:
+        calls, broken = self._gate.calls, self._gate.broken
+        keys: set[CallKey] = {*(call.key for call in calls), *broken}
+        if self._gate.failed:
+            return self._writer.resolved(self._gate.take(), keys, "")
+        if self._gate.overflowed:
+            self.move, self.stopped = Answer.of(TOO_LARGE, "call_too_large"), True
+            self._gate.take()
+            return b""
+        if broken:
+            return self._writer.resolved(self._gate.take(), keys, INCOMPLETE)
+        move = await self._judge(calls)
+        held = self._gate.take()
+        if isinstance(move, Release):
+            self.released += len(calls) - len(move.refused)
+            return self._writer.resolved(held, {calls[place].key for place in move.refused}, move.note)
+        self.move, self.stopped = move, True
+        return self._writer.abandoned(held, self._reader.turn()) if isinstance(move, AskAgain) else b""
