@@ -17,8 +17,10 @@ from .json_text import NotOneObject, read_object
 if TYPE_CHECKING:
     from .results import ToolTraits
 
-CANONICAL_CHARACTERS = 262_144
-"""Longer results are compared as text: reading them as JSON takes longer than it is worth."""
+CANONICAL_CHARACTERS = 65_536
+"""Longer results are compared as text: bringing them into one form would hold up every other stream."""
+READ_CHARACTERS = 1_048_576
+"""Longer results are not even searched for their identity fields."""
 
 _DIGEST_LENGTH = 32
 
@@ -101,19 +103,27 @@ def result_identity(text: str, traits: ToolTraits) -> str:
     Where the tool declares identity fields and the result has any of them, at any depth, their values are the
     result; else all its content is, less the declared volatile fields. What is not JSON counts as text.
     """
-    try:
-        value = json.loads(text) if len(text) <= CANONICAL_CHARACTERS else None
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict | list):
-        return _digest("text", "", folded(text).encode("utf-8", "surrogatepass"))
-    if traits.identity_fields:
-        found = sorted({canonical([name, part]) for name, part in _named(value, frozenset(traits.identity_fields))})
+    value = _read(text, READ_CHARACTERS if traits.identity_fields else CANONICAL_CHARACTERS)
+    if traits.identity_fields and value is not None:
+        found = {canonical([name, part]) for name, part in _named(value, frozenset(traits.identity_fields))}
         if found:
-            return _digest("fields", "", b"".join(found))
+            return _digest("fields", "", b"".join(sorted(found)))
+    if value is None or len(text) > CANONICAL_CHARACTERS:
+        return _digest("text", "", folded(text).encode("utf-8", "surrogatepass"))
     if traits.volatile_results:
-        value = _without(value, frozenset(traits.volatile_results))
+        _drop(value, frozenset(traits.volatile_results))
     return _digest("json", "", canonical(value))
+
+
+def _read(text: str, most: int) -> dict[str, object] | list[object] | None:
+    """The JSON object or array that the text is; None for anything else, and for more than `most` characters."""
+    if len(text) > most:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) else None
 
 
 def _named(value: object, names: frozenset[str]) -> Iterator[tuple[str, object]]:
@@ -130,8 +140,8 @@ def _named(value: object, names: frozenset[str]) -> Iterator[tuple[str, object]]
                     waiting.append(member)
 
 
-def _without(value: object, names: frozenset[str]) -> object:
-    """The value less all members of these names. It is the reader's own and changed in place."""
+def _drop(value: object, names: frozenset[str]) -> None:
+    """Takes all members of these names out of the value, which is the reader's own."""
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -141,7 +151,6 @@ def _without(value: object, names: frozenset[str]) -> object:
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
-    return value
 
 
 def _digest(kind: str, tool: str, content: bytes) -> str:
