@@ -264,7 +264,7 @@ class Gate:
             state.earlier.append(turn)
             return await self._endings.say(state, move)
         body = state.dialect.edit_response(
-            body, {turn.calls[place].key for place in move.refused}, move.note, state.earlier
+            body, turn, {turn.calls[place].key for place in move.refused}, move.note, state.earlier
         )
         await self._endings.answered(state, turn, released=len(turn.calls) - len(move.refused))
         state.recorder.finish(OK)

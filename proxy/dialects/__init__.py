@@ -103,10 +103,12 @@ class Dialect(Protocol):
     def parse_response(self, body: bytes, fresh_id: Callable[[], str]) -> Turn:
         """Reads a whole (not streamed) answer of status 200. Raises Malformed where it is none."""
 
-    def edit_response(self, body: bytes, refused: Collection[CallKey], note: str, earlier: Sequence[Turn]) -> bytes:
+    def edit_response(
+        self, body: bytes, turn: Turn, refused: Collection[CallKey], note: str, earlier: Sequence[Turn]
+    ) -> bytes:
         """The answer with refused calls taken out (finish word corrected when none is left), the note as visible text
-        before the first kept call, made ids filled in, and text and usage of the abandoned `earlier` answers in
-        front. Nothing to change: the same object."""
+        before the first kept call, and text and usage of the abandoned `earlier` answers in front. `turn` is what
+        `parse_response` read from this body: the ids that it made are filled in. Nothing to change: the same object."""
 
     def reader(self, fresh_id: Callable[[], str]) -> Reader:
         """Reads one streamed answer. `fresh_id` makes an id for a call that came without one."""
