@@ -240,7 +240,10 @@ class _Walk:
         step = next((step for step in waiting if step.fingerprint == fingerprint), None)
         if step is None:
             step = replace(
-                step_of(call, self._run, self._at), turn=max(self._turn, 1), number=-1 - len(self.added)
+                step_of(call, self._run, self._at),
+                turn=max(self._turn, 1),
+                number=-1 - len(self.added),
+                seen_only=True,
             )
             self.added.append(step)
         else:

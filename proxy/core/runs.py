@@ -70,6 +70,8 @@ class Step:
     result_identity: str = ""
     refused_as: str = ""
     """The code of the refusal, where the status is `refused`."""
+    seen_only: bool = False
+    """Read from a history that the agent sent: this proxy did not release it (or no longer knows that it did)."""
 
 
 @dataclass(frozen=True, slots=True)
