@@ -1,0 +1,270 @@
+"""Where settings come from: a YAML file, then environment variables over it, then the command line over both.
+
+Nobody else reads the file or the environment. Every fault names the file, line and column (or the variable) it is
+about, the dotted name, what is wrong, and the name that was probably meant; values are never shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from proxy import dialects
+from proxy.settings import Provider, Settings, Upstream, setting_name
+
+__all__ = ["Settings", "SettingsFault", "load_settings"]
+
+DEFAULT_FILE = "callgate.yaml"
+PREFIX = "CALLGATE_"
+FILE_VARIABLE = "CALLGATE_CONFIG"
+_DEEPEST = 32
+
+Name = tuple[str | int, ...]
+
+
+class SettingsFault(Exception):
+    """The settings cannot be used. One line for each thing that is wrong."""
+
+    def __init__(self, problems: list[str]) -> None:
+        """Complaints as `place: dotted.name: what is wrong`."""
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def load_settings(
+    path: str | Path | None = None,
+    overrides: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings from file, environment and overrides (by dotted name), the later ones winning.
+
+    The file is `path`, else what CALLGATE_CONFIG names, else `callgate.yaml` in the working folder if there is one.
+    Raises SettingsFault.
+    """
+    variables = os.environ if environment is None else environment
+    loaded = _Loaded()
+    file = _file(path, variables)
+    if file is not None:
+        loaded.read_file(file)
+    for variable, text in sorted(variables.items()):
+        loaded.read_variable(variable, text)
+    for name, value in (overrides or {}).items():
+        loaded.put(tuple(name.split(".")), value, f"option {name}")
+    problems = [*loaded.problems, *_unknown_dialects(loaded)]
+    try:
+        settings = Settings.model_validate(loaded.tree)
+    except ValidationError as error:
+        problems.extend(_problems(error, loaded.places))
+    else:
+        if not problems:
+            return settings
+    raise SettingsFault(list(dict.fromkeys(problems)))
+
+
+def _file(path: str | Path | None, variables: Mapping[str, str]) -> Path | None:
+    named = path or variables.get(FILE_VARIABLE)
+    if named:
+        return Path(named)
+    usual = Path(DEFAULT_FILE)
+    return usual if usual.is_file() else None
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as people mean it: only true and false are truth values, so that `off` stays the word it is."""
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_BOOL, re.compile("true|false"), ["t", "f"])
+
+
+@dataclass
+class _Loaded:
+    """The tree as far as it was put together, and where each part of it came from."""
+
+    tree: dict[str, object] = field(default_factory=dict)
+    places: dict[Name, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def read_file(self, file: Path) -> None:
+        try:
+            text = file.read_bytes().decode("utf-8")
+        except OSError as error:
+            self.problems.append(f"{file}: cannot be read: {error.strerror}")
+            return
+        except UnicodeDecodeError:
+            self.problems.append(f"{file}: is not UTF-8 text")
+            return
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return
+            if isinstance(node, yaml.MappingNode):
+                self.tree = typing.cast("dict[str, object]", self._read(loader, node, (), str(file)))
+            else:
+                self.problems.append(
+                    f"{_place(file, node.start_mark)}: should be names and values, `name: value`"
+                )
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            self.problems.append(f"{_place(file, mark) if mark else file}: is not YAML: {error.problem}")
+        except yaml.YAMLError:
+            self.problems.append(f"{file}: is not YAML")
+        finally:
+            loader.dispose()
+
+    def _read(self, loader: _Loader, node: yaml.Node, name: Name, file: str) -> object:
+        self.places[name] = _place(file, node.start_mark)
+        if len(name) > _DEEPEST:
+            raise yaml.MarkedYAMLError(problem="too deep", problem_mark=node.start_mark)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._read(loader, part, (*name, place), file) for place, part in enumerate(node.value)]
+        if not isinstance(node, yaml.MappingNode):
+            return loader.construct_object(node)
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(
+                    problem="a name should be a plain word", problem_mark=key.start_mark
+                )
+            if keys.count(key.value) > 1:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value} stands here twice", problem_mark=key.start_mark
+                )
+        loader.flatten_mapping(node)
+        tree = {}
+        for key, value in node.value:
+            tree[key.value] = self._read(loader, value, (*name, key.value), file)
+            self.places[(*name, key.value)] = _place(file, key.start_mark)
+        return tree
+
+    def read_variable(self, variable: str, text: str) -> None:
+        """Takes CALLGATE_A__B as the setting a.b.
+
+        A cluster announces its services in variables too (CALLGATE_SERVICE_HOST, CALLGATE_PORT_8788_TCP): what has
+        no `__` and is no setting is not meant for us.
+        """
+        if not variable.startswith(PREFIX) or variable == FILE_VARIABLE:
+            return
+        first, *below = variable.removeprefix(PREFIX).lower().split("__")
+        if first not in Settings.model_fields:
+            if first and below:
+                dotted = ".".join((first, *below))
+                meant = _meant(first, Settings.model_fields)
+                self.problems.append(f"variable {variable}: {dotted}: there is no such setting{meant}")
+            return
+        value: object = None if text == "null" else text
+        if text[:1] in {"[", "{"}:
+            try:
+                value = json.loads(text)
+            except ValueError:
+                self.problems.append(f"variable {variable}: is not JSON, though it begins like it")
+                return
+        self.put((first, *below), value, f"variable {variable}")
+
+    def put(self, name: Name, value: object, place: str) -> None:
+        """Sets one value; a number in the name is a place in a list, the first free one included."""
+        tree: object = self.tree
+        taken: Name = ()
+        for depth, part in enumerate(name):
+            spot = _spot(tree, part)
+            if spot is None:
+                self.problems.append(f"{place}: {_dotted(name)}: there is no such place in the list")
+                return
+            taken = (*taken, spot)
+            self.places[taken] = place
+            if depth == len(name) - 1:
+                tree[spot] = value  # type: ignore[index]  # a dict or a list, as made above it
+            elif not isinstance(tree[spot], dict | list):  # type: ignore[index]  # as above
+                tree[spot] = [] if str(name[depth + 1]).isdecimal() else {}  # type: ignore[index]  # as above
+            tree = tree[spot]  # type: ignore[index]  # as above
+
+
+def _spot(tree: object, part: str | int) -> str | int | None:
+    """The key or place in this dict or list, made if it is not there yet; None where a list has no such place."""
+    if not isinstance(tree, list):
+        typing.cast("dict[str | int, object]", tree).setdefault(part, None)
+        return part
+    if not str(part).isdecimal() or int(part) > len(tree):
+        return None
+    if int(part) == len(tree):
+        tree.append(None)
+    return int(part)
+
+
+def _place(file: object, mark: yaml.Mark) -> str:
+    return f"{file}:{mark.line + 1}:{mark.column + 1}"
+
+
+def _dotted(name: Name) -> str:
+    return ".".join(str(part) for part in name)
+
+
+def _unknown_dialects(loaded: _Loaded) -> Iterator[str]:
+    """Names below `upstream` that are none: said together with all else that is wrong."""
+    above: Name = ("upstream",)
+    part = loaded.tree.get("upstream")
+    names = list(_siblings(above))
+    for name in part if isinstance(part, dict) else ():
+        if name not in names:
+            place = loaded.places.get((*above, name), "settings")
+            yield f"{place}: upstream.{name}: there is no such setting{_meant(str(name), names)}"
+
+
+def _problems(error: ValidationError, places: Mapping[Name, str]) -> Iterator[str]:
+    for found in error.errors(include_url=False, include_input=False, include_context=False):
+        name: Name = found["loc"]
+        if name[:1] == ("upstream",) and not set(name[1:2] or "-") <= set(_siblings(("upstream",))):
+            continue  # said by `_unknown_dialects`
+        # What is missing has no place of its own, but what it is missing from has.
+        known = next((name[:length] for length in range(len(name), 0, -1) if name[:length] in places), name)
+        place = places.get(known, "settings")
+        yield f"{place}: {_dotted(name) or 'settings'}: {_wording(found['type'], found['msg'], name)}"
+
+
+def _wording(kind: str, message: str, name: Name) -> str:
+    if kind == "extra_forbidden":
+        return f"there is no such setting{_meant(str(name[-1]), _siblings(name[:-1]))}"
+    if kind == "missing":
+        return "is missing"
+    message = message.removeprefix("Value error, ").removeprefix("Input ")
+    return message[:1].lower() + message[1:]
+
+
+def _meant(word: str, names: typing.Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _siblings(above: Name) -> Iterator[str]:
+    """The names that there are below this one."""
+    part: type[BaseModel] | None = Settings
+    for name in above:
+        if part is Upstream and name not in Upstream.model_fields:
+            part = Provider
+        elif part is not None and isinstance(name, str):
+            part = _part_of(part.model_fields[name].annotation) if name in part.model_fields else None
+    if part is not None:
+        yield from part.model_fields
+    if part is Upstream:
+        yield from (setting_name(dialect.name) for dialect in dialects.DIALECTS)
+
+
+def _part_of(annotation: object) -> type[BaseModel] | None:
+    """The part that an annotation is about: itself, or the members of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_part_of, typing.get_args(annotation))), None)

@@ -1,0 +1,345 @@
+"""The settings tree: what an operator can say, with defaults that are safe on one machine.
+
+Frozen values without a source: `config.load_settings` fills them from file and environment, `Settings()` is the
+defaults. The sentence below a field is its documentation and the only place where it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
+
+from proxy import dialects
+from proxy.core.verdicts import CheckSettings, Mode
+from proxy.limit_settings import LimitSettings
+from proxy.redaction import DEFAULT_KEYS
+from proxy.setting_kinds import MIB, Broken, Count, HeaderName, Network, Part, Port, Positive, Seconds
+
+
+def setting_name(dialect: str) -> str:
+    """How a dialect is written in settings: `openai-like` becomes `openai_like`."""
+    return dialect.replace("-", "_")
+
+
+def _dialect_names() -> frozenset[str]:
+    return frozenset(setting_name(dialect.name) for dialect in dialects.DIALECTS)
+
+
+class Listen(Part):
+    """Where agents connect."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for every interface."""
+    port: Port = 8788
+    """Port for agents; 0 takes a free one."""
+
+
+class Admin(Part):
+    """Health, readiness and, with a token, everything an operator may look at."""
+
+    host: str = "127.0.0.1"
+    """Address of the admin port; health probes of a cluster need 0.0.0.0."""
+    port: Port = 8789
+    """Admin port; 0 takes a free one."""
+    token: SecretStr = SecretStr("")
+    """What an operator has to send (Bearer, or the password of Basic). Empty: nothing but health is served."""
+
+
+class Provider(Part):
+    """One dialect's upstream."""
+
+    base_url: str | None = None
+    """Where requests of this dialect go; None: where the official SDK would send them."""
+    credential: SecretStr | None = None
+    """The key sent to the provider in place of the caller's. None: the caller's own travels on."""
+    open_routes: tuple[str, ...] = ()
+    """Further routes that pass through unread, e.g. `POST /v1/embeddings`. A route that carries calls must not be here."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_plain_url(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        scheme, mark, rest = url.partition("://")
+        if not mark or scheme not in {"http", "https"} or not rest.strip("/"):
+            raise ValueError("should be a URL that begins with http:// or https://")
+        if set(url) & set("?#@ ") or not url.isascii() or not url.isprintable():
+            raise ValueError("should be a plain URL: no user name, query, fragment or blank")
+        return url.rstrip("/")
+
+    @field_validator("open_routes")
+    @classmethod
+    def _are_routes(cls, routes: tuple[str, ...]) -> tuple[str, ...]:
+        for route in routes:
+            method, _, path = route.partition(" ")
+            if method not in {"GET", "POST", "PUT", "PATCH", "DELETE"} or not path.startswith("/"):
+                raise ValueError("should be a method and a path, e.g. `GET /v1/files`")
+        return routes
+
+
+class Upstream(Part):
+    """How providers are reached. Below it, by dialect name with `_`, one `Provider` each."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Provider] = Field(init=False)
+
+    connect_seconds: Seconds = 10
+    """The longest a connection (TLS included) may take."""
+    answer_seconds: Seconds = 600
+    """The longest a whole answer may take; what is left of the run bounds it further (E3)."""
+    idle_seconds: Seconds = 300
+    """The longest silence of a provider, not one byte."""
+    retries: Count = 1
+    """Further tries after a failed connection or an overload, only before anything reached the agent."""
+    max_connections: Count = 0
+    """Connections to providers at once; 0: not limited."""
+
+    def provider(self, dialect: str) -> Provider:
+        """The upstream of the dialect of this name, as configured or by default."""
+        return (self.__pydantic_extra__ or {}).get(setting_name(dialect), Provider())
+
+    @model_validator(mode="after")
+    def _names_dialects(self) -> Self:
+        for name in self.__pydantic_extra__ or {}:
+            if name not in _dialect_names():
+                raise ValueError(
+                    f"there is no dialect {name}; there are {', '.join(sorted(_dialect_names()))}"
+                )
+        return self
+
+
+class ApiKey(Part):
+    """A key of Callgate's own: whoever sends it is this caller."""
+
+    hash: str
+    """`sha256:` and the hex digest of the key; the key itself is written nowhere."""
+    name: Annotated[str, Field(min_length=1, max_length=128)]
+    """Tells this key from others in records; unique."""
+    organisation: str = ""
+    """The caller's organisation."""
+    team: str = ""
+    """The caller's team: policies of this layer hold."""
+    agent: str = ""
+    """The caller's agent: policies of this layer hold."""
+    user: str = ""
+    """The person the agent works for, where a key belongs to one."""
+    roles: tuple[str, ...] = ()
+    """The caller's roles."""
+    credentials: dict[str, SecretStr] = Field(default_factory=dict)
+    """By dialect name with `_`: the provider key that replaces this one; else `upstream.<dialect>.credential` does."""
+
+    @field_validator("hash")
+    @classmethod
+    def _is_digest(cls, digest: str) -> str:
+        if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
+            raise ValueError(
+                "should be `sha256:` and 64 hex digits, as `printf %s KEY | sha256sum` gives them"
+            )
+        return digest
+
+    @field_validator("credentials")
+    @classmethod
+    def _names_dialects(cls, credentials: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name in credentials:
+            if name not in _dialect_names():
+                raise ValueError(
+                    f"there is no dialect {name}; there are {', '.join(sorted(_dialect_names()))}"
+                )
+        return credentials
+
+
+class TrustedHeader(Part):
+    """Identity said by a gateway in front. Believed only from the networks named here."""
+
+    trusted_networks: tuple[Network, ...] = ()
+    """CIDRs of peers whose headers are believed, by the address of the connection itself. None: nobody's are."""
+    organisation: HeaderName = "x-callgate-organisation"
+    """Header with the organisation."""
+    team: HeaderName = "x-callgate-team"
+    """Header with the team."""
+    agent: HeaderName = "x-callgate-agent"
+    """Header with the agent."""
+    user: HeaderName = "x-callgate-user"
+    """Header with the user."""
+    roles: HeaderName = "x-callgate-roles"
+    """Header with the roles, separated by commas."""
+
+
+class IdentitySettings(Part):
+    """Who a caller is."""
+
+    api_keys: tuple[ApiKey, ...] = ()
+    """Callgate's own keys."""
+    trusted_header: TrustedHeader = TrustedHeader()
+    """Headers of a gateway in front."""
+    anonymous: Literal["allow", "refuse"] = "allow"
+    """Callers without a known key or trusted header: `allow` (the organisation's layer alone holds) or `refuse`."""
+    salt: SecretStr = SecretStr("callgate")
+    """Mixed into the digest that tells anonymous callers apart; the same in all replicas."""
+
+    @field_validator("api_keys")
+    @classmethod
+    def _are_unique(cls, keys: tuple[ApiKey, ...]) -> tuple[ApiKey, ...]:
+        for field in ("name", "hash"):
+            values = [getattr(key, field) for key in keys]
+            if len(set(values)) != len(values):
+                raise ValueError(f"two keys have the same {field}")
+        return keys
+
+    @cached_property
+    def keys_by_digest(self) -> Mapping[str, ApiKey]:
+        """The keys by the hex digest of the key."""
+        return {key.hash.removeprefix("sha256:"): key for key in self.api_keys}
+
+
+class Policy(Part):
+    """Which policies are evaluated, and how."""
+
+    folders: tuple[Path, ...] = ()
+    """Folders with further policies, beside the shipped ones."""
+    data: Path | None = None
+    """A YAML or JSON file with roles, tools, argument constraints and limits, for those who write no Rego."""
+    profile: Literal["starter", "strict"] = "starter"
+    """What holds where nothing is said: `starter` lets unnamed tools pass, `strict` refuses them."""
+    deadline_seconds: Seconds = 1.0
+    """The longest a decision may take; then everything is refused (or `faults.engine` says otherwise)."""
+    workers: Positive = 1
+    """Engine workers."""
+
+
+class Checks(Part):
+    """What the checks do."""
+
+    modes: dict[str, Mode] = Field(default_factory=dict)
+    """By dotted name, the longest match counts: `enforce`, `shadow` (recorded, never acts) or `off`."""
+    history: Literal["repair", "refuse"] = "repair"
+    """A call without a result in the history gets one that says so, or the request is refused (C7)."""
+    max_argument_depth: Positive = 64
+    """Deeper nested arguments are refused."""
+    max_argument_bytes: Positive = 262_144
+    """Longer arguments are refused."""
+
+    def to_core(self) -> CheckSettings:
+        """The same in the words of the checks."""
+        return self._core
+
+    @cached_property
+    def _core(self) -> CheckSettings:
+        return CheckSettings(
+            self.modes, self.history == "repair", self.max_argument_depth, self.max_argument_bytes
+        )
+
+
+class Reask(Part):
+    """A refused call goes back to the model inside the proxy."""
+
+    per_turn: Count = 1
+    """How often in a turn the model is told why and asked again."""
+
+
+class Stream(Part):
+    """What happens to a stream while a call is held."""
+
+    heartbeat_seconds: Seconds = 15
+    """The longest silence towards the agent while a call is held."""
+    max_held_bytes: Positive = 4 * MIB
+    """A held call longer than this is refused."""
+
+
+class Faults(Part):
+    """What follows when a part is down: `closed` refuses, `open` lets pass what could not be judged."""
+
+    engine: Broken = "closed"
+    """The policy engine gives no decision."""
+    store: Broken = "closed"
+    """Run state cannot be read or written."""
+
+
+class State(Part):
+    """How much is remembered of runs."""
+
+    max_runs: Positive = 100_000
+    """Runs kept at once; the longest unused go first."""
+    run_ttl_seconds: Seconds = 86_400
+    """A run not heard of for so long is forgotten."""
+
+
+class Audit(Part):
+    """The trajectory journal: one JSON line a step and a decision (A9)."""
+
+    path: str | None = None
+    """A file, `-` for standard output, or null for none."""
+    max_bytes: Count = 64 * MIB
+    """The file is rotated before it grows beyond this; 0: never."""
+    keep: Count = 5
+    """Rotated files kept."""
+    redact: tuple[str, ...] = DEFAULT_KEYS
+    """Names of arguments and fields whose values are never written."""
+
+
+class Telemetry(Part):
+    """What is traced. Where it goes is said by the OTEL_* variables, which OpenTelemetry's own SDK reads."""
+
+    service_name: str = "callgate"
+    """`service.name` of all signals, unless OTEL_SERVICE_NAME says otherwise."""
+    capture_content: bool = False
+    """Messages, arguments and results stand in spans."""
+    run_trace: bool = True
+    """Requests of one run share a trace, where the agent sends no trace of its own."""
+
+
+class Headers(Part):
+    """Names of headers between agents and Callgate."""
+
+    run: HeaderName = "x-callgate-run"
+    """Tells parallel runs of one caller apart; evidence in the history beats it."""
+
+
+class Settings(Part):
+    """All settings."""
+
+    listen: Listen = Listen()
+    """Where agents connect."""
+    admin: Admin = Admin()
+    """Health, readiness and the operator's view."""
+    max_body_bytes: Positive = 32 * MIB
+    """The largest request body and the largest whole answer, after decompression."""
+    drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 30
+    """How long open answers may go on after SIGTERM."""
+    upstream: Upstream = Upstream()
+    """How providers are reached."""
+    identity: IdentitySettings = IdentitySettings()
+    """Who a caller is."""
+    policy: Policy = Policy()
+    """Which policies are evaluated."""
+    checks: Checks = Checks()
+    """What the checks do."""
+    limits: LimitSettings = LimitSettings()
+    """Budgets and brakes."""
+    reask: Reask = Reask()
+    """Refused calls go back to the model."""
+    stream: Stream = Stream()
+    """What happens to a stream while a call is held."""
+    denied: Literal["answer", "error"] = "answer"
+    """How a denial is said: `answer`, a valid answer with status 200, or `error`, the dialect's error with 403."""
+    faults: Faults = Faults()
+    """What follows when a part is down."""
+    state: State = State()
+    """How much is remembered of runs."""
+    audit: Audit = Audit()
+    """The trajectory journal."""
+    telemetry: Telemetry = Telemetry()
+    """What is traced."""
+    headers: Headers = Headers()
+    """Names of headers between agents and Callgate."""
