@@ -1,0 +1,313 @@
+"""HTTP in: reads a request whole and bounded, knows its route and its caller, and writes what the gate answers.
+
+1. Nothing unknown is passed on, and nothing hostile is answered with a 500.
+2. A client that hangs up stops its request at once, whether we wait for the provider or for the client.
+3. A stream that cannot go on ends with an error of its dialect, never as if it were complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from aiohttp import web
+from aiohttp.http import HttpProcessingError
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from proxy import codings, dialects
+from proxy.core.messages import Problem, Request
+from proxy.dialects import Dialect
+from proxy.errors import ClientFault, Fault
+from proxy.exchange import Gatekeeper, Incoming, Reply, problem_reply
+from proxy.identity import identify
+from proxy.paths import Found, Routes, canonical
+from proxy.settings import Settings
+
+log = logging.getLogger("callgate.server")
+
+BODY_IDLE_SECONDS = 60.0
+"""The longest silence of a client in the middle of its request."""
+FAREWELL_SECONDS = 2.0
+"""How long a client may take to receive the end of a stream that is cut off."""
+
+_HEADER_BYTES = 32_768
+_STREAM = "text/event-stream"
+_BODILESS = frozenset({204, 304})
+_JSON_BY_ANOTHER_NAME = frozenset({"", "application/octet-stream", "text/json", "text/plain"})
+_CHARSETS = frozenset({"", "ascii", "us-ascii", "utf-8", "utf8"})
+_BROKEN = Problem(500, "internal_error", "Callgate failed at this request. Its log says why.")
+_GOING = Problem(503, "shutting_down", "Callgate is going away. Send the request again.", retryable=True)
+
+
+class _HungUpError(Exception):
+    """The client is gone."""
+
+
+class AgentSide:
+    """Serves agents, and knows which of their requests are open."""
+
+    def __init__(self, gate: Gatekeeper, settings: Settings, served: Sequence[Dialect]) -> None:
+        """Serves the routes of these dialects."""
+        self._gate = gate
+        self._settings = settings
+        self._routes = Routes(served, settings)
+        self._open: set[asyncio.Task[object]] = set()
+        self._draining = False
+        self._expired = False
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    @property
+    def open_requests(self) -> int:
+        """Requests whose answer is not complete."""
+        return len(self._open)
+
+    def drain(self) -> None:
+        """From now on every answer is the last one of its connection."""
+        self._draining = True
+
+    async def quiet(self) -> None:
+        """Returns when no request is open."""
+        await self._quiet.wait()
+
+    def expire(self) -> None:
+        """Ends what is still open: with an error of its dialect, its gate's part settled as cancelled."""
+        self._expired = True
+        for task in self._open:
+            task.cancel()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answers one request of an agent."""
+        task = asyncio.current_task()
+        if task is None:  # pragma: no cover
+            raise RuntimeError("a request is answered in a task")
+        self._open.add(task)
+        self._quiet.clear()
+        try:
+            response = await self._answer(request)
+        finally:
+            self._open.discard(task)
+            if not self._open:
+                self._quiet.set()
+        # What follows a declined upgrade would be read as a further request.
+        if self._draining or request.headers.get("upgrade", "").lower() in {"websocket", "tcp"}:
+            response.force_close()
+        return response
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        path = canonical(request.raw_path)
+        found = self._routes.find(request.method, path, request.headers)
+        dialect = found.dialect
+        try:
+            reply = await self._reply(request, path, found)
+        except Fault as fault:
+            reply = problem_reply(dialect, Problem(fault.status, fault.code, fault.message))
+        except asyncio.CancelledError:
+            self._stay_if_expired(request)
+            reply = problem_reply(dialect, _GOING)
+        except Exception:
+            log.exception("A request failed.")
+            reply = problem_reply(dialect, _BROKEN)
+        headers = CIMultiDict(reply.headers)
+        if isinstance(reply.body, bytes):
+            return web.Response(status=reply.status, body=reply.body, headers=headers)
+        if headers.get("content-type", "").startswith(_STREAM):
+            headers["cache-control"] = "no-cache"
+            headers["x-accel-buffering"] = "no"
+        return await self._stream(
+            request, dialect, web.StreamResponse(status=reply.status, headers=headers), reply.body
+        )
+
+    def _stay_if_expired(self, request: web.Request) -> None:
+        """Called on cancellation: goes on only if it was us, and the client is still there to be told."""
+        task = asyncio.current_task()
+        if not self._expired or task is None or request.transport is None or request.transport.is_closing():
+            raise asyncio.CancelledError
+        task.uncancel()
+
+    # --- in -------------------------------------------------------------------------------------------------
+
+    async def _reply(self, request: web.Request, path: str | None, found: Found) -> Reply:
+        if path is None or found.route is None:
+            return self._not_served(request.method, path, found)
+        peer = request.remote or ""
+        caller = identify(request.headers, peer, found.dialect, self._settings)
+        headers, body = await self._body(request, guarded=found.route.guarded)
+        incoming = Incoming(found.dialect, request.method, path, headers, body, caller, peer)
+        if found.route.guarded:
+            return await self._gate.reply(incoming)
+        return await self._gate.pass_through(incoming)
+
+    def _not_served(self, method: str, path: str | None, found: Found) -> Reply:
+        what = f"{method[:16]} {path.partition('?')[0][:100]}" if path is not None else "A path of this form"
+        text = (
+            f"{what} is not served. Callgate serves {self._routes.served}. A route that carries no tool calls can be "
+            "opened in the setting upstream.<dialect>.open_routes."
+        )
+        problem = Problem(405 if found.allowed else 404, "not_served", text)
+        reply = problem_reply(found.dialect, problem)
+        if found.allowed:
+            reply.headers.append(("allow", ", ".join(found.allowed)))
+        return reply
+
+    async def _body(self, request: web.Request, *, guarded: bool) -> tuple[CIMultiDictProxy[str], bytes]:
+        """The headers and the body as the gate reads them: not compressed, and called JSON if they are judged."""
+        headers = request.headers
+        if guarded:
+            headers = _called_json(headers)
+        limit = self._settings.max_body_bytes
+        body = await _read(request, limit)
+        coding = ",".join(headers.getall("content-encoding", ()))
+        if not coding:
+            return headers, body
+        try:
+            body = codings.decoded(body, coding, limit)
+        except codings.Undecodable as error:
+            raise ClientFault(
+                f"The body cannot be decoded. {error}", status=415, code="unsupported_coding"
+            ) from None
+        except codings.TooLong:
+            raise _too_large(limit) from None
+        plain = headers.copy()
+        del plain["content-encoding"]
+        return CIMultiDictProxy(plain), body
+
+    # --- out ------------------------------------------------------------------------------------------------
+
+    async def _stream(
+        self, request: web.Request, dialect: Dialect, response: web.StreamResponse, body: AsyncIterator[bytes]
+    ) -> web.StreamResponse:
+        problem = None
+        try:
+            await self._pump(request, response, body)
+        except _HungUpError:
+            return response
+        except asyncio.CancelledError:
+            self._stay_if_expired(request)
+            problem = _GOING
+        except Fault as fault:
+            problem = Problem(fault.status, fault.code, fault.message)
+        except Exception:
+            log.exception("A stream failed.")
+            problem = _BROKEN
+        finally:
+            # Cancelled or not, the gate settles here if it has not yet.
+            if close := getattr(body, "aclose", None):
+                await close()
+        if problem is not None:
+            await _cut_off(request, dialect, response, problem)
+        return response
+
+    async def _pump(
+        self, request: web.Request, response: web.StreamResponse, body: AsyncIterator[bytes]
+    ) -> None:
+        """Writes the body as fast as the client takes it, and no faster than it comes."""
+        try:
+            await response.prepare(request)
+        except ConnectionError:
+            raise _HungUpError from None
+        if response.status in _BODILESS:
+            return
+        async for chunk in body:
+            if chunk:
+                try:
+                    await response.write(chunk)
+                except ConnectionError:
+                    raise _HungUpError from None
+
+
+def _too_large(limit: int) -> ClientFault:
+    return ClientFault(
+        f"The body is longer than {limit} bytes, the setting max_body_bytes.",
+        status=413,
+        code="request_too_large",
+    )
+
+
+async def _read(request: web.Request, limit: int) -> bytes:
+    """The whole body as it came. Raises ClientFault."""
+    if (request.content_length or 0) > limit:
+        raise _too_large(limit)
+    chunks = []
+    size = 0
+    try:
+        while True:
+            async with asyncio.timeout(BODY_IDLE_SECONDS):
+                chunk = await request.content.readany()
+            if not chunk:
+                break
+            size += len(chunk)
+            if size > limit:
+                raise _too_large(limit)
+            chunks.append(chunk)
+    except TimeoutError:
+        raise ClientFault("The rest of the body did not come.", status=408, code="request_timeout") from None
+    except (ConnectionError, HttpProcessingError, web.RequestPayloadError):
+        raise ClientFault("The body broke off or is not framed as its headers say.") from None
+    return b"".join(chunks)
+
+
+def _called_json(headers: CIMultiDictProxy[str]) -> CIMultiDictProxy[str]:
+    """Headers that call the body what it is judged as, so that nobody reads it as something else.
+
+    Raises ClientFault for types and character sets that say it is something else.
+    """
+    media, *parameters = headers.get("content-type", "").lower().split(";")
+    media = media.strip()
+    charsets = [
+        part.partition("=")[2].strip(' "') for part in parameters if part.strip().startswith("charset")
+    ]
+    is_json = media == "application/json" or (media.startswith("application/") and media.endswith("+json"))
+    if not (is_json or media in _JSON_BY_ANOTHER_NAME) or not _CHARSETS.issuperset(charsets):
+        raise ClientFault("The body has to be JSON in UTF-8.", status=415, code="unsupported_type")
+    if is_json and len(headers.getall("content-type")) == 1:
+        return headers
+    renamed = headers.copy()
+    renamed["content-type"] = "application/json"
+    return CIMultiDictProxy(renamed)
+
+
+async def _cut_off(
+    request: web.Request, dialect: Dialect, response: web.StreamResponse, problem: Problem
+) -> None:
+    """Ends a stream that cannot go on. Where nothing can be said in it, it breaks off and is seen to."""
+    try:
+        if response.headers.get("content-type", "").startswith(_STREAM):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                writer = dialect.writer(Request(dialect.name, "", ()), "")
+                await response.write(writer.failed(problem))
+                await response.write_eof()
+                return
+    except (TimeoutError, ConnectionError):
+        pass
+    if request.transport is not None:
+        request.transport.abort()
+
+
+AGENT_SIDE = web.AppKey("agent_side", AgentSide)
+
+
+def build_app(
+    gate: Gatekeeper, settings: Settings, served: Sequence[Dialect] | None = None
+) -> web.Application:
+    """The app for agents; every path leads to `AgentSide`, which knows the routes. Run it with `runner_of`."""
+    side = AgentSide(gate, settings, dialects.DIALECTS if served is None else served)
+    app = web.Application()
+    app[AGENT_SIDE] = side
+    app.router.add_route("*", "/{path:.*}", side.answer)
+    return app
+
+
+def runner_of(app: web.Application) -> web.AppRunner:
+    """A runner as the app needs it: a hang-up cancels, bodies arrive as they were sent."""
+    return web.AppRunner(
+        app,
+        handler_cancellation=True,
+        auto_decompress=False,
+        access_log=None,
+        logger=log,
+        shutdown_timeout=FAREWELL_SECONDS,
+        max_line_size=_HEADER_BYTES,
+        max_field_size=_HEADER_BYTES,
+    )

@@ -1,0 +1,112 @@
+"""The life of the process: two ports, and an end in which open answers are finished before the door is shut (C036)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from proxy.admin import Readiness, build_admin
+from proxy.config import SettingsFault
+from proxy.exchange import Gatekeeper
+from proxy.server import AGENT_SIDE, FAREWELL_SECONDS, AgentSide, build_app, runner_of
+from proxy.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Both ports are open, at these addresses."""
+
+    agents: str
+    admin: str
+
+
+async def serve(  # noqa: PLR0913 (parts of the process, all but two by name)
+    settings: Settings,
+    gate: Gatekeeper,
+    *,
+    readiness: Readiness | None = None,
+    admin: web.Application | None = None,
+    started: Callable[[Started], None] | None = None,
+    stop: asyncio.Event | None = None,
+    reuse_port: bool = False,
+) -> None:
+    """Serves agents and the admin port until SIGTERM or SIGINT (or `stop`), then drains.
+
+    A second signal ends the drain at once. `started` is called with the addresses once both ports are open. Raises
+    SettingsFault where a port cannot be opened.
+    """
+    readiness = readiness or Readiness()
+    stop = stop or asyncio.Event()
+    hurry = asyncio.Event()
+    app = build_app(gate, settings)
+    agents = runner_of(app)
+    operator = web.AppRunner(admin or build_admin(settings, readiness), access_log=None, shutdown_timeout=1.0)
+    try:
+        with _signals(stop, hurry):
+            for runner in (agents, operator):
+                await runner.setup()
+            to_operators = await _listen(operator, "admin", settings.admin.host, settings.admin.port)
+            to_agents = await _listen(
+                agents, "listen", settings.listen.host, settings.listen.port, reuse=reuse_port
+            )
+            if started is not None:
+                started(Started(to_agents, to_operators))
+            await stop.wait()
+            readiness.draining = True
+            await _drain(agents, app[AGENT_SIDE], settings.drain_seconds, hurry)
+    finally:
+        await agents.cleanup()
+        await operator.cleanup()
+
+
+async def _listen(runner: web.AppRunner, name: str, host: str, port: int, *, reuse: bool = False) -> str:
+    try:
+        await web.TCPSite(runner, host, port, reuse_port=reuse or None).start()
+    except OSError as error:
+        raise SettingsFault([f"{name}: cannot listen on {host} port {port}: {error.strerror}"]) from None
+    address, bound = runner.addresses[0][:2]
+    return f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
+
+
+@contextmanager
+def _signals(stop: asyncio.Event, hurry: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    # Only the main thread of a Unix process may take signals; elsewhere `stop` is what there is.
+    with suppress(NotImplementedError, RuntimeError, ValueError):
+        for number in numbers:
+            loop.add_signal_handler(number, asked)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+
+async def _drain(runner: web.AppRunner, side: AgentSide, seconds: float, hurry: asyncio.Event) -> None:
+    """Lets nobody in, waits for what is open, and cuts off what is still open then."""
+    side.drain()
+    for site in list(runner.sites):
+        await site.stop()
+    if runner.server is not None:
+        runner.server.pre_shutdown()
+    waits = [asyncio.Task(side.quiet()), asyncio.Task(hurry.wait())]
+    await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    await asyncio.gather(*waits, return_exceptions=True)
+    if side.open_requests:
+        side.expire()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                await side.quiet()
