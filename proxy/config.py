@@ -11,7 +11,7 @@ import json
 import os
 import re
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from proxy import dialects
 from proxy.settings import Provider, Settings, Upstream, setting_name
 
-__all__ = ["Settings", "SettingsFault", "load_settings"]
+__all__ = ["Settings", "SettingsFault", "environment", "load_settings"]
 
 DEFAULT_FILE = "callgate.yaml"
 PREFIX = "CALLGATE_"
@@ -38,6 +38,11 @@ class SettingsFault(Exception):
         """Complaints as `place: dotted.name: what is wrong`."""
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+def environment() -> MutableMapping[str, str]:
+    """The variables of this process, for what is configured by variables of its own: OpenTelemetry's SDK (OTEL_*)."""
+    return os.environ
 
 
 def load_settings(

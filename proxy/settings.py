@@ -297,6 +297,12 @@ class Telemetry(Part):
     """Messages, arguments and results stand in spans."""
     run_trace: bool = True
     """Requests of one run share a trace, where the agent sends no trace of its own."""
+    tool_spans: Literal["auto", "always", "never"] = "auto"
+    """Spans for tools, made up from release of a call and arrival of its result; `auto`: where the agent sends no trace."""
+    semconv: Literal["latest", "1.41"] = "latest"
+    """Names on spans; `1.41` for viewers that do not know the newest ones."""
+    metrics_compat: bool = True
+    """Durations and tokens come under their older metric names too."""
 
 
 class Headers(Part):
