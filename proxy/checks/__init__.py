@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from proxy.core.verdicts import with_modes
+
+from .arguments import ArgumentsCheck
+from .budget import BudgetCheck
+from .history import HistoryCheck
+from .policy import PolicyCheck
+from .progress import ProgressCheck, insisted
+from .tools import ToolsCheck
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,3 +34,29 @@ class Check(Protocol):
 
     def on_answer(self, facts: Facts) -> Iterable[Verdict]:
         """When a final answer without calls has come."""
+
+
+CHECKS: tuple[Check, ...] = (
+    HistoryCheck(),
+    ToolsCheck(),
+    ArgumentsCheck(),
+    PolicyCheck(),
+    ProgressCheck(),
+    BudgetCheck(),
+)
+
+
+def judge_request(facts: Facts) -> tuple[Verdict, ...]:
+    """What all checks say before the request goes out, with the configured modes."""
+    return with_modes((verdict for check in CHECKS for verdict in check.on_request(facts)), facts.settings)
+
+
+def judge_calls(facts: Facts) -> tuple[Verdict, ...]:
+    """What all checks say of the proposed calls, and what their refusals add up to, with the configured modes."""
+    said = with_modes((verdict for check in CHECKS for verdict in check.on_calls(facts)), facts.settings)
+    return said + with_modes(insisted(facts, said), facts.settings)
+
+
+def judge_answer(facts: Facts) -> tuple[Verdict, ...]:
+    """What all checks say of the final answer, with the configured modes."""
+    return with_modes((verdict for check in CHECKS for verdict in check.on_answer(facts)), facts.settings)
