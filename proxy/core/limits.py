@@ -94,8 +94,9 @@ class Shortage:
     @property
     def says(self) -> str:
         """In words, for people and models."""
-        unit = self.unit.replace("_", " ")
-        return f"the limit of {self.limit:g} {unit} per {self.scope} is reached ({self.used:g} used)"
+        unit, _, tool = self.unit.partition(".")
+        what = f"calls of {tool!a}" if tool else unit.replace("_", " ")
+        return f"the limit of {_figure(self.limit)} {what} per {self.scope} is reached ({_figure(self.used)} used)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,10 @@ class Reservation:
     run_id: str
     amounts: Amounts
     turn: int
+
+
+def _figure(amount: float) -> str:
+    return str(int(amount)) if float(amount).is_integer() else f"{amount:.1f}"
 
 
 def _combine(left: Amounts, right: Amounts, sign: int) -> Amounts:

@@ -58,7 +58,7 @@ class Verdict:
     call: int | None = None
     """Index into `Facts.calls`."""
     reason_class: str = ""
-    """allow_list, argument_rule, schema, arguments_invalid, loop, no_progress, budget, policy_error,
+    """allow_list, argument_rule, policy_rule, schema, arguments_invalid, loop, no_progress, budget, policy_error,
     protocol_mismatch, state_unavailable, state_lost."""
     layer: str = ""
     """The policy layer that said it: `org`, `team.<name>`, `agent.<name>`."""
