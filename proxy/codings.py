@@ -88,7 +88,7 @@ class _Brotli:
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         self._begun = self._begun or bool(chunk)
-        while chunk or not self._inflate.can_accept_more_data():
+        while True:
             try:
                 piece = self._inflate.process(chunk, output_buffer_limit=PIECE)
             except brotli.error:
@@ -96,6 +96,9 @@ class _Brotli:
             chunk = b""
             # The limit is where the buffer stops growing, not its size.
             yield from _cut(piece)
+            # There may be more behind a piece although all input is taken.
+            if self._inflate.is_finished() or (not piece and self._inflate.can_accept_more_data()):
+                return
 
     def end(self) -> None:
         if self._begun and not self._inflate.is_finished():

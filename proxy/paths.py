@@ -83,18 +83,19 @@ class Routes:
         place = (path or "/").partition("?")[0]
         here = list(self._at(place))
         fitting = [(dialect, route) for dialect, route in here if route.method == method]
-        likeliest = self._likeliest(self._dialects, place, headers)
         if fitting:
             dialect = self._likeliest([dialect for dialect, _ in fitting], place, headers)
             # A guarded route wins over one that the operator opened: opening never takes a guard away.
             route = max(
                 (route for owner, route in fitting if owner is dialect), key=lambda route: route.guarded
             )
-            # One provider's key is not carried to another, where only one of them has the route.
-            if route.guarded or self._evidence(likeliest, headers) <= self._evidence(dialect, headers):
+            if route.guarded:
                 return Found(dialect, route)
-            return Found(likeliest)
-        allowed = tuple(dict.fromkeys(route.method for _, route in here))
+        likeliest = self._likeliest(self._dialects, place, headers)
+        # One provider's key is not carried to another, where only one of them has the route.
+        if fitting and self._evidence(likeliest, headers) <= self._evidence(dialect, headers):
+            return Found(dialect, route)
+        allowed = () if fitting else tuple(dict.fromkeys(route.method for _, route in here))
         return Found(likeliest, None, allowed)
 
     def _at(self, place: str) -> Iterator[tuple[Dialect, Route]]:
