@@ -32,7 +32,7 @@ class Reader(Protocol):
         """The frames that are complete with this chunk. Joined, their `raw` is what came in, byte for byte."""
 
     def end(self) -> list[Frame]:
-        """The stream is over: what is left (an unfinished frame is returned with its bytes and no events)."""
+        """The stream is over: what is left. An unfinished frame has events only if it reads like a whole one."""
 
     def turn(self) -> Turn:
         """The answer as read so far."""
@@ -121,3 +121,20 @@ class Dialect(Protocol):
 
     def render_problem(self, problem: Problem) -> bytes:
         """The body of an error, as the official SDK expects it; `problem.fields` inside, for programs."""
+
+
+# Only now, since each of these modules needs the words above.
+from .anthropic import ANTHROPIC  # noqa: E402
+from .openai_chat import OPENAI_CHAT  # noqa: E402
+
+DIALECTS: tuple[Dialect, ...] = (OPENAI_CHAT, ANTHROPIC)
+"""All dialects, in the order in which a path is looked for."""
+
+
+def dialect_for(method: str, path: str) -> tuple[Dialect, Route] | None:
+    """The dialect that speaks on this path (as the SDK requests it, without query), and its route there."""
+    for dialect in DIALECTS:
+        for route in dialect.routes:
+            if (route.method, route.path) == (method, path):
+                return dialect, route
+    return None
