@@ -112,22 +112,24 @@ class _Loaded:
         except UnicodeDecodeError:
             self.problems.append(f"{file}: is not UTF-8 text")
             return
-        loader = _Loader(text)
         try:
-            node = loader.get_single_node()
-            if node is None:
-                return
-            if isinstance(node, yaml.MappingNode):
-                self.tree = typing.cast("dict[str, object]", self._read(loader, node, (), str(file)))
-            else:
-                self.problems.append(
-                    f"{_place(file, node.start_mark)}: should be names and values, `name: value`"
-                )
+            self._read_text(text, str(file))
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             self.problems.append(f"{_place(file, mark) if mark else file}: is not YAML: {error.problem}")
         except yaml.YAMLError:
             self.problems.append(f"{file}: is not YAML")
+
+    def _read_text(self, text: str, file: str) -> None:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if isinstance(node, yaml.MappingNode):
+                self.tree = typing.cast("dict[str, object]", self._read(loader, node, (), file))
+            elif node is not None:
+                self.problems.append(
+                    f"{_place(file, node.start_mark)}: should be names and values, `name: value`"
+                )
         finally:
             loader.dispose()
 
@@ -139,16 +141,17 @@ class _Loaded:
             return [self._read(loader, part, (*name, place), file) for place, part in enumerate(node.value)]
         if not isinstance(node, yaml.MappingNode):
             return loader.construct_object(node)
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        keys: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(
                     problem="a name should be a plain word", problem_mark=key.start_mark
                 )
-            if keys.count(key.value) > 1:
+            if key.value in keys:
                 raise yaml.MarkedYAMLError(
                     problem=f"{key.value} stands here twice", problem_mark=key.start_mark
                 )
+            keys.add(key.value)
         loader.flatten_mapping(node)
         tree = {}
         for key, value in node.value:
