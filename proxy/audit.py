@@ -30,6 +30,8 @@ from .redaction import Redactor
 
 QUEUE_LENGTH = 10_000
 """Records that may wait for the disk."""
+ROUNDS_REMEMBERED = 8_192
+"""Rounds whose steps may still come."""
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +86,7 @@ class StreamSink:
 
 
 class FileSink:
-    """Appends to a file of mode 0600, rotated by size: `path` becomes `path.1`, that becomes `path.2` …
+    """Appends to a regular file of mode 0600, rotated by size: `path` becomes `path.1`, that becomes `path.2` …
 
     Several processes may append to one file: each line is one write, and a file that another process has rotated
     away is let go. Raises OSError where the file cannot be opened.
@@ -95,6 +97,7 @@ class FileSink:
         self._max_bytes = max_bytes
         self._keep = keep
         self._torn = False
+        """The last line has no end."""
         self._descriptor = self._open()
 
     def write(self, line: bytes) -> None:
@@ -118,7 +121,10 @@ class FileSink:
 
     def _open(self) -> int:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        opened = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        size = os.fstat(opened).st_size
+        self._torn = size > 0 and os.pread(opened, 1, size - 1) != b"\n"
+        return opened
 
     def _rotate(self) -> None:
         if self._is_current():
@@ -131,7 +137,7 @@ class FileSink:
                 self._path.unlink()
         fresh = self._open()
         os.close(self._descriptor)
-        self._descriptor, self._torn = fresh, False
+        self._descriptor = fresh
 
     def _is_current(self) -> bool:
         try:
@@ -159,6 +165,7 @@ class AuditJournal:
         self._queue: queue.Queue[MakeRecord | None] = queue.Queue(queue_length)
         self._lock = threading.Lock()
         self._missing = 0
+        self._tokens: dict[tuple[str, int], int] = {}
         self._closed = sink is None
         self._writer = threading.Thread(target=self._run, name="audit-journal", daemon=True)
         if sink is not None:
@@ -176,10 +183,15 @@ class AuditJournal:
 
     # --- what is recorded -----------------------------------------------------------------------------------
 
-    def step(
-        self, run: Run, step: Step, *, request_id: str, tokens_in: int | None = None, at: float | None = None
-    ) -> None:
-        """A call of the run got its result or was refused. `tokens_in`: of the request that proposed it."""
+    def answered(self, run: Run, model_round: int, tokens_in: int) -> None:
+        """The model request of this round took so many input tokens: its steps will say so (A7, A9)."""
+        if self._sink is not None:
+            self._tokens[run.id, model_round] = tokens_in
+            if len(self._tokens) > ROUNDS_REMEMBERED:
+                del self._tokens[next(iter(self._tokens))]
+
+    def step(self, run: Run, step: Step, *, request_id: str, at: float | None = None) -> None:
+        """A call of the run got its result or was refused."""
         self._record(
             partial(
                 audit_records.step_record,
@@ -187,7 +199,7 @@ class AuditJournal:
                 run,
                 step,
                 request_id=request_id,
-                tokens_in=tokens_in,
+                tokens_in=self._tokens.get((run.id, step.round)),
                 at=_now(at),
             )
         )
@@ -240,6 +252,11 @@ class AuditJournal:
         """The run has got its outcome."""
         self._record(partial(audit_records.run_end_record, run, request_id=request_id, at=_now(at)))
 
+    async def flush(self) -> None:
+        """Waits until all that was taken in so far is with the sink."""
+        if not self._closed:
+            await asyncio.to_thread(self._queue.join)
+
     async def close(self, seconds: float = 10.0) -> None:
         """Writes out all that was taken in; gives up on a disk that hangs after this many seconds, and says so."""
         if self._closed:
@@ -274,6 +291,8 @@ class AuditJournal:
                 self._write(make)
             except Exception as fault:  # noqa: BLE001 - the thread must live on; what failed is counted and logged
                 self._lose(f"{type(fault).__name__}: {fault}")
+            finally:
+                self._queue.task_done()
         try:
             self._report_missing()
             if self._sink is not None:

@@ -19,7 +19,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, TypedDict
 
 from proxy.core.messages import RequestEdit, ToolCall
 from proxy.core.results import StepStatus
@@ -61,8 +61,8 @@ class StepRecord(Stamp):
     """Input tokens of the model request that proposed the call; None where the provider did not say."""
     arguments: str
     result: str
-    refused_as: NotRequired[str]
-    """The code of the refusal."""
+    refused_as: str
+    """The code of the refusal; empty where the call was released."""
 
 
 class VerdictRecord(TypedDict):
@@ -156,13 +156,8 @@ def step_record(
 ) -> StepRecord:
     """One line for a step whose result has come, or that was refused."""
     waited = None if step.result_at is None or not step.released_at else step.result_at - step.released_at
-    stamp = _stamp(run, request_id, at, step.turn, step.round)
-    record: StepRecord = {
-        "ts": stamp["ts"],
-        "request_id": stamp["request_id"],
-        "run": stamp["run"],
-        "turn": stamp["turn"],
-        "round": stamp["round"],
+    return {
+        **_stamp(run, request_id, at, step.turn, step.round),
         "kind": "step",
         "step": step.number,
         "call_id": step.call_id,
@@ -174,10 +169,8 @@ def step_record(
         "tokens_in": tokens_in,
         "arguments": redactor.summary(step.arguments),
         "result": redactor.summary(step.result),
+        "refused_as": step.refused_as,
     }
-    if step.refused_as:
-        record["refused_as"] = step.refused_as
-    return record
 
 
 def decision_record(  # noqa: PLR0913 - a decision has this many sides, all named at the call

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import threading
 import time
@@ -62,11 +63,11 @@ class JsonFormatter(logging.Formatter):
             "message": self._redactor.text(record.getMessage()),
         }
         for key, value in _extras(record).items():
-            kept = value is None or isinstance(value, bool | int | float)
+            kept = value is None or (isinstance(value, bool | int | float) and math.isfinite(value))
             line.setdefault(key, value if kept else self._redactor.text(str(value)))
         if trace := _traceback(self, record):
             line["exception"] = self._redactor.text(trace)
-        return json.dumps(line, allow_nan=True).replace("\x7f", "\\u007f")
+        return json.dumps(line).replace("\x7f", "\\u007f")
 
 
 def _extras(record: logging.LogRecord) -> dict[str, object]:

@@ -42,13 +42,28 @@ DEFAULT_KEYS = (
 )
 
 # Each alternative is linear: bounded or possessive repetition, no overlap.
+_PREFIXES: tuple[str, ...] = (
+    *("sk", "pk", "rk", "xai", "gsk", "hf", "glpat", "npm", "pypi"),
+    *("ghp", "gho", "ghs", "ghu", "github_pat"),
+    *("xoxa", "xoxb", "xoxp", "xoxr", "xoxs"),
+)
 _LOOKS_SECRET = re.compile(
     r"\b(?:bearer|basic)\s{1,4}[\w.~+/=-]{8,}+"
-    r"|\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|ghs|ghu|glpat|npm|pypi|xox[abprs]|github_pat)[-_][\w-]{12,}+"
+    rf"|\b(?:{'|'.join(_PREFIXES)})[-_][\w-]{{12,}}+"
     r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}+"
     r"|\beyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+"
     r"|-----BEGIN [A-Z ]{0,24}PRIVATE KEY-----[^-]*+(?:-----END [A-Z ]{0,24}PRIVATE KEY-----)?",
     re.IGNORECASE,
+)
+# Searching for these first is ten times as fast as the expression, and mostly there is none.
+_SIGNS = (
+    "bearer",
+    "basic",
+    "akia",
+    "aiza",
+    "eyj",
+    "private key-",
+    *(f"{word}{mark}" for word in _PREFIXES for mark in "-_"),
 )
 _IN_ADDRESS = re.compile(r"(://[^/\s:@]{0,128}:)[^/\s@]{1,256}(?=@)")
 _E_MAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b")
@@ -58,7 +73,7 @@ _ESCAPED_ASCII = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
 # What follows a key in JSON, in JSON inside a JSON string, in a form or in a header.
 _VALUE = (
     r"""((?:\\{0,7}["'])?\s{0,8}[:=]\s{0,8})"""
-    r"""(?:(\\{1,7}")(?:(?!\\{1,7}")[\s\S])*+|"(?:[^"\\]|\\.)*+|'(?:[^'\\]|\\.)*+"""
+    r"""(?:\\{1,7}"(?:(?!\\{1,7}")[\s\S])*+|"(?:[^"\\]|\\.)*+|'(?:[^'\\]|\\.)*+"""
     r"""|[{\[][\s\S]*+|(?:bearer|basic)\s{1,4}[^\s,;"'\\]++|[^\s,;&"'\\)}\]]++)"""
 )
 
@@ -80,6 +95,7 @@ class Redactor:
         found = "|".join(pattern.found for pattern in patterns) or r"(?!)"
         self._key = re.compile(rf"(?:{whole})\Z", re.IGNORECASE)
         self._pair = re.compile(rf"((?:{found})){_VALUE}", re.IGNORECASE)
+        self._signs = tuple({pattern.sign for pattern in patterns})
         self._e_mails = e_mails
         self._cards = cards
 
@@ -92,15 +108,20 @@ class Redactor:
         text = _read(text)
         if "\\u00" in text:  # a key may be spelled with escapes
             text = _ESCAPED_ASCII.sub(lambda found: chr(int(found.group(1), 16)), text)
-        text = _LOOKS_SECRET.sub(REDACTED, self._pair.sub(rf"\1\2{REDACTED}", text))
-        text = _IN_ADDRESS.sub(rf"\1{REDACTED}", text)
+        lower = text.lower()
+        if any(sign in lower for sign in self._signs):
+            text = self._pair.sub(rf"\1\2{REDACTED}", text)
+        if any(sign in lower for sign in _SIGNS):
+            text = _LOOKS_SECRET.sub(REDACTED, text)
+        if "://" in text:
+            text = _IN_ADDRESS.sub(rf"\1{REDACTED}", text)
         if self._e_mails:
             text = _E_MAIL.sub(REDACTED, text)
         return _CARD.sub(_card, text) if self._cards else text
 
     def json(self, text: str) -> str:
         """JSON, compact and without its secrets; what is no whole JSON is treated as free text."""
-        if text[:1] in {"{", "["} and len(text) <= READ_AT_MOST:
+        if text.lstrip()[:1] in {"{", "["} and len(text) <= READ_AT_MOST:
             try:
                 return json.dumps(self.value(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
             except (ValueError, RecursionError):
@@ -129,6 +150,8 @@ class _Pattern:
     """A key pattern as two expressions: for whole keys, and for keys found in free text."""
 
     def __init__(self, key: str) -> None:
+        self.sign = max(_words(key.replace("*", " ")).split("_"), key=len)
+        """What has to be there, in lower case, before the expressions are worth trying."""
         parts = [re.escape(_words(part)).replace("_", "[_ .-]?") for part in key.split("*")]
         if len(parts) == 1:
             self.whole = rf".*?{parts[0]}\d*"
