@@ -211,7 +211,6 @@ class _RequestEditor:
         if edit.keep_tools is not None:
             self._keep_tools(edit.keep_tools)
         if edit.tool_choice is not None and self._read.get("tools") and "tools" not in self._drop:
-            self._drop.discard("tool_choice")
             self._put["tool_choice"] = choice_json(edit.tool_choice)
         if edit.max_output is not None:
             self._lower_output(edit.max_output)
@@ -228,10 +227,10 @@ class _RequestEditor:
             place for place, entry in enumerate(servers) if server_tool(text_of(entry.get("name"))) in keep
         ]
         self._narrow("mcp_servers", len(servers), named)
+        choice = object_of(self._read.get("tool_choice"))
         if "tools" in self._drop:
             self._drop.add("tool_choice")
-        choice = object_of(self._read.get("tool_choice"))
-        if choice.get("type") == "tool" and choice.get("name") not in keep:
+        elif choice.get("type") == "tool" and choice.get("name") not in keep:
             self._put["tool_choice"] = _CHOICES[ChoiceMode.AUTO]
 
     def _entries(self, key: str) -> list[Json]:

@@ -1,5 +1,6 @@
 """What a stream of the Messages API says, frame by frame, however it is cut."""
 
+import itertools
 import json
 
 import orjson
@@ -276,7 +277,7 @@ def test_every_recorded_stream_reads_as_an_independent_reader_read_it() -> None:
 def test_where_the_network_cuts_makes_no_difference(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(TWO_CALLS)]
     read = reader()
-    frames = [frame for a, b in zip(places, places[1:], strict=False) for frame in read.feed(TWO_CALLS[a:b])]
+    frames = [frame for a, b in itertools.pairwise(places) for frame in read.feed(TWO_CALLS[a:b])]
     assert frames + read.end() == frames_of(TWO_CALLS)
 
 
