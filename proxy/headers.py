@@ -1,5 +1,5 @@
 """Which headers travel on. Those of one hop stay on it (RFC 9110, 7.6.1), those that describe bytes we may have
-changed are made anew, ours are said by us alone, and everything else passes as it came: order, repeats, spelling.
+changed are made anew, ours are said by us alone, and everything else passes as it came, in order and repeated.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def upstream_headers(incoming: Incoming, settings: Settings, trace_headers: Mapp
             raise ClientFault(
                 "A header of the request holds characters that cannot be sent on.", code="invalid_header"
             )
-        kept.append((name, value))
+        kept.append((lower, value))
     kept.extend(trace_headers.items())
     if credential is not None:
         kept.extend(incoming.dialect.credential(credential).items())
@@ -110,8 +110,9 @@ def downstream_headers(headers: MultiMapping[str]) -> Pairs:
     """The headers of a provider's answer that the agent may see; unsound ones are left out."""
     pairs = list(headers.items())
     dropped = _NOT_DOWNSTREAM | _named_by_connection(pairs)
+    named = ((name.lower(), value) for name, value in pairs)
     return [
         (name, value)
-        for name, value in pairs
-        if name.lower() not in dropped and not name.lower().startswith(_OURS) and is_sound(name, value)
+        for name, value in named
+        if name not in dropped and not name.startswith(_OURS) and is_sound(name, value)
     ]

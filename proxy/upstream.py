@@ -245,19 +245,26 @@ class _PooledAnswer:
         self._pieces: Iterator[bytes] = iter(())
 
     async def next_chunk(self) -> bytes:
-        with _faults():
-            while True:
-                piece = next(self._pieces, b"")
-                if piece:
-                    return piece
-                chunk = await self._response.content.readany()
-                if not chunk:
-                    break
-                if self._decoder is None:
-                    return chunk
-                self._pieces = self._decoder.feed(chunk)
-            if self._decoder is not None:
-                self._decoder.end()
+        try:
+            with _faults():
+                return await self._next()
+        except UpstreamFault:
+            self.close()
+            raise
+
+    async def _next(self) -> bytes:
+        while True:
+            piece = next(self._pieces, b"")
+            if piece:
+                return piece
+            chunk = await self._response.content.readany()
+            if not chunk:
+                break
+            if self._decoder is None:
+                return chunk
+            self._pieces = self._decoder.feed(chunk)
+        if self._decoder is not None:
+            self._decoder.end()
         return b""
 
     async def read(self, limit: int) -> bytes:
