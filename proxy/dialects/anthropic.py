@@ -35,8 +35,9 @@ from .anthropic_blocks import (
     text_of,
     usage_of,
 )
-from .anthropic_reader import AnthropicReader, assistant_message, call_block, exact_input
+from .anthropic_reader import AnthropicReader
 from .anthropic_request import parse_request, parsed
+from .anthropic_wire import assistant_message, call_block, exact_input
 from .anthropic_writer import AnthropicWriter, problem_record
 
 

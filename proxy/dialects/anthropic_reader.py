@@ -7,13 +7,12 @@ that is what clients go by; an event that cannot be read fails the stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import zip_longest
 
 import orjson
 
-from proxy.core import json_text
 from proxy.core.messages import (
     CallDelta,
     CallKey,
@@ -46,37 +45,21 @@ from .anthropic_blocks import (
     text_of,
     usage_of,
 )
+from .anthropic_wire import (
+    UNREADABLE,
+    UNREADABLE_KIND,
+    Wire,
+    assistant_message,
+    block_texts,
+    call_block,
+    exact_input,
+    index_of,
+    started_input,
+)
 from .sse import RawEvent, SseSplitter
 
 _Reading = tuple[list[Event], list[CallKey | None]]
 """What a frame means, and the calls that its blocks are."""
-
-UNREADABLE_KIND = "unreadable"
-"""Of frames that nobody may get, since a more lenient reader might see a call in them."""
-UNREADABLE = Problem(502, "api_error", "The provider sent an event that cannot be read.", retryable=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """What the writer needs to know of a frame."""
-
-    kind: str = ""
-    data: bytes = b""
-    body: Mapping[str, Any] = field(default_factory=dict)
-    keys: tuple[CallKey | None, ...] = ()
-    """Of a block's event: the call it belongs to. Of an opening: one entry for each block in it."""
-    made_ids: Mapping[CallKey, str] = field(default_factory=dict)
-    """Ids that the provider left out."""
-    whole: bool = True
-    """False: the stream broke off inside this event."""
-
-
-def index_of(body: Mapping[str, Any]) -> int | str | None:
-    """The index of an event's block, as clients would use it."""
-    index = body.get("index")
-    if isinstance(index, float) and index.is_integer():
-        return int(index)
-    return index if isinstance(index, int | str) and not isinstance(index, bool) else None
 
 
 @dataclass(slots=True)
@@ -136,6 +119,12 @@ class _Block:
 
     def written(self) -> bytes:
         """The block for a history; nothing where it may not stand in one (a broken call, an empty text)."""
+        try:
+            return self._written()
+        except Malformed:  # too deep to be written, so no provider would take it back
+            return b""
+
+    def _written(self) -> bytes:
         if self.key is not None:
             return call_block(self.body, self.call_id, self.arguments) if self.whole() else b""
         if is_hosted_call(self.body) and any(self.pieces):
@@ -241,8 +230,9 @@ class AnthropicReader:
             events.append(TurnStarted(text_of(message.get("id")), text_of(message.get("model"))))
         keys: list[CallKey | None] = []
         content = message.get("content")
-        for place, entry in enumerate(content if isinstance(content, list) else ()):
-            block = self._block(object_of(entry), exact_input(wire.data, entry, "message", "content", place))
+        entries = content if isinstance(content, list) else []
+        for text, entry in zip_longest(block_texts(wire.data, "message", "content"), entries, fillvalue=b""):
+            block = self._block(object_of(entry), exact_input(bytes(text), entry))
             block.stopped = True
             keys.append(block.key)
             events += self._seen(block)
@@ -251,7 +241,9 @@ class AnthropicReader:
 
     def _started(self, wire: Wire) -> _Reading:
         entry = object_of(wire.body.get("content_block"))
-        block = self._block(dict(entry), exact_input(wire.data, entry, "content_block"))
+        block = self._block(dict(entry), started_input(wire.data, entry))
+        # Whoever waits for the finish word has judged by now: a call that begins later never becomes whole.
+        block.broken = bool(self._finish)
         self._open[index_of(wire.body)] = block
         if block.key is not None:
             return [CallDelta(block.key)], [block.key]
@@ -335,31 +327,3 @@ class AnthropicReader:
             return []
         self._finish = finish
         return [ChoiceEnded(0, finish)]
-
-
-def exact_input(data: bytes, block: object, *path: str | int) -> str:
-    """The input of the block at this path, as the very text on the wire; nothing for an empty or absent one."""
-    if not object_of(block).get("input"):
-        return ""
-    try:
-        span = json_text.locate(data, *path, "input")
-    except ValueError:
-        # A key occurs twice somewhere on the way: a text that no strict reader takes for an object.
-        return "ambiguous"
-    return span.cut(data).decode("utf-8", "replace") if span else ""
-
-
-def assistant_message(blocks: list[bytes]) -> bytes:
-    """An assistant message of these blocks."""
-    return b'{"role":"assistant","content":[' + b",".join(blocks) + b"]}"
-
-
-def call_block(body: Json, call_id: str, arguments: str) -> bytes:
-    """A call's block for a history. Input that is no JSON object is wrapped, as the provider advises."""
-    try:
-        valid = isinstance(orjson.loads(arguments.strip() or "{}"), dict)
-    except orjson.JSONDecodeError:
-        valid = False
-    given = arguments.strip() or "{}" if valid else compact({"INVALID_JSON": arguments})
-    rest = {key: value for key, value in body.items() if key not in {"id", "input"}}
-    return compact({**rest, "id": call_id})[:-1].encode() + b',"input":' + given.encode() + b"}"

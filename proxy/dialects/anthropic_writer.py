@@ -24,7 +24,7 @@ from .anthropic_blocks import (
     text_of,
 )
 from .anthropic_edits import SEPARATOR, content_edit, rewritten, text_block
-from .anthropic_reader import UNREADABLE, UNREADABLE_KIND, Wire, exact_input, index_of
+from .anthropic_wire import UNREADABLE, UNREADABLE_KIND, Wire, block_texts, exact_input, index_of
 from .sse import comment, event
 
 _Change = tuple[tuple[str, ...], object]
@@ -167,12 +167,13 @@ class AnthropicWriter:
     def _continued(self, wire: Wire, message: Json, refused: Collection[int]) -> bytes:
         """The opening of a further answer is left out; whole blocks and an end in it become events of their own."""
         content = message.get("content")
+        texts = block_texts(wire.data, "message", "content")
         parts: list[bytes] = []
         for place, entry in enumerate(content if isinstance(content, list) else ()):
             if place in refused:
                 continue
             block = object_of(entry)
-            given = exact_input(wire.data, block, "message", "content", place)
+            given = exact_input(texts[place] if texts else b"", block)
             if (key := wire.keys[place]) is not None:
                 parts.append(self._noted())
                 self._kept += 1

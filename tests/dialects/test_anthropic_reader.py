@@ -341,3 +341,26 @@ def test_events_of_any_shape_are_read_without_a_fault(events: list[dict[str, obj
     frames = read.feed(stream)
     assert b"".join(frame.raw for frame in frames) == stream
     read.turn()
+
+
+def test_a_call_that_begins_after_the_finish_word_never_becomes_whole() -> None:
+    """What was judged at the finish word is all that there is."""
+    finish = ending("tool_use")
+    delta, stop = finish[: finish.index(b"event: message_stop")], sse({"type": "message_stop"})
+    frames = frames_of(opening() + call(0, "a", "read", "{}") + delta + call(1, "b", "read", "{}") + stop)
+    assert [one.id for one in calls_in(frames)] == ["a"]
+    assert pieces_in(frames) == {(0, 0), (0, 1)}
+
+
+def test_many_calls_in_one_opening_take_linear_time() -> None:
+    """Each is read once: ten thousand are no attack."""
+    block = {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}}
+    assert len(calls_in(frames_of(opening([block] * 10_000)))) == 10_000
+
+
+def test_a_block_too_deep_to_be_written_is_left_out_of_the_history() -> None:
+    deep = b'{"type":"x","y":' + b"[" * 1000 + b"]" * 1000 + b"}"
+    start = b'data: {"type":"content_block_start","index":0,"content_block":' + deep + b"}\n\n"
+    read = reader()
+    assert read.feed(opening() + start + text(1, "So."))
+    assert json.loads(read.turn().message)["content"] == [{"type": "text", "text": "So."}]
