@@ -141,18 +141,17 @@ class _Turn:
                 new.add(step.number)
         return frozenset(new)
 
-    def streak(self, fingerprint: str) -> tuple[int, Step | None]:
-        """How often this call gave its latest result, since that changed or anything else was learnt."""
-        count = 0
-        last: Step | None = None
+    def streak(self, fingerprint: str) -> list[Step]:
+        """The steps in which this call gave its latest result, since that changed or anything else was learnt."""
+        same: list[Step] = []
         for step in self.done:
             if step.fingerprint == fingerprint:
-                is_same = last is not None and last.result_identity == step.result_identity
-                count = count + 1 if is_same else 1
-                last = step
+                if same and same[-1].result_identity != step.result_identity:
+                    same = []
+                same.append(step)
             elif step.number in self._new:
-                count = 0
-        return count, last
+                same = []
+        return same
 
     def has_changed(self, fingerprint: str) -> bool:
         """Whether this call's result was ever another one: then it may change again."""
@@ -196,13 +195,14 @@ def _outcome(step: Step) -> tuple[StepStatus, str]:
 
 
 def _round(step: Step) -> int:
-    return step.round if step.round and not step.seen_only else -step.number
+    return step.round or -step.number
 
 
 def _same_call(turn: _Turn, place: int, call: ToolCall, fingerprint: str, ahead: int) -> Iterator[Verdict]:
     stop = turn.brakes.same_call_stop
-    count, last = turn.streak(fingerprint)
-    if stop is None or (last is not None and last.status is PASSING):
+    same = turn.streak(fingerprint)
+    count = len(same)
+    if stop is None or (same and same[-1].status is PASSING):
         return
     shown = spelled(call.name)
     fields: dict[str, str | int | float | None] = {"tool": call.name, "count": count, "limit": stop}
@@ -261,12 +261,12 @@ def _note(turn: _Turn, facts: Facts, step: Step) -> str:
         return ""
     brakes = facts.limits.brakes
     shown = spelled(step.tool)
-    count, last = turn.streak(step.fingerprint)
-    if last is None or last.status is PASSING:
+    # Equal calls of one answer are one try: agents that ask twice at once learn it from the first answers.
+    count = len({_round(each) for each in turn.streak(step.fingerprint)})
+    if step.status is PASSING or turn.has_changed(step.fingerprint):
         return ""
-    is_repeat = brakes.same_call_nudge is not None and count >= brakes.same_call_nudge
-    if is_repeat and not turn.has_changed(step.fingerprint):
-        if last.status is StepStatus.NOT_FOUND:
+    if brakes.same_call_nudge is not None and count >= brakes.same_call_nudge:
+        if step.status is StepStatus.NOT_FOUND:
             return (
                 f"The same call to {shown} found nothing {count} times: this search has ended, do not repeat it. "
                 f"{STOP_HINT}"

@@ -68,7 +68,7 @@ NOT_FOUND = re.compile(
     r"\b(not ?found|no such|does ?n[o']?t exist|do not exist|unknown (id|key|object|record))\b"
 )
 NUMBER_IN_TEXT = re.compile(
-    r"\b(?:http|status|code|error)(?: status| code| error)*[\" :=/(]*(?:\d\.\d )?([1-5]\d\d)\b"
+    r"\b(?:http|status|code|error)(?: status| code| error){0,3}[\" :=/(]*(?:\d\.\d )?([1-5]\d\d)\b"
 )
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
