@@ -94,12 +94,14 @@ def _signals(stop: asyncio.Event, hurry: asyncio.Event) -> Iterator[None]:
 
 
 async def _drain(runner: web.AppRunner, side: AgentSide, seconds: float, hurry: asyncio.Event) -> None:
-    """Lets nobody in, waits for what is open, and cuts off what is still open then."""
+    """Lets nobody in, waits for what is open, and cuts off what is still open then.
+
+    Connections that are kept for later are not closed yet: a request may be on its way on one. It is answered, and
+    that answer closes the connection.
+    """
     side.drain()
     for site in list(runner.sites):
         await site.stop()
-    if runner.server is not None:
-        runner.server.pre_shutdown()
     waits = [asyncio.Task(side.quiet()), asyncio.Task(hurry.wait())]
     await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:

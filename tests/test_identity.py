@@ -38,7 +38,7 @@ def caller_of(
     return identify(CIMultiDict(headers), peer, DIALECT, settings_of(identity, credential))
 
 
-KEYS = {
+KEYS: dict[str, Any] = {
     "api_keys": [
         {"hash": digest("guard-k-1"), "name": "one", "agent": "cleaner", "roles": ["ops"]},
         {"hash": digest("guard-k-2"), "name": "two", "agent": "helper"},
