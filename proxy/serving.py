@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -35,19 +35,18 @@ async def serve(  # noqa: PLR0913 (parts of the process, all but two by name)
     stop: asyncio.Event | None = None,
     reuse_port: bool = False,
 ) -> None:
-    """Serves agents and the admin port until SIGTERM or SIGINT (or `stop`), then drains.
+    """Serves agents and the admin port until SIGTERM or SIGINT, or until `stop` where one is given, then drains.
 
     A second signal ends the drain at once. `started` is called with the addresses once both ports are open. Raises
     SettingsFault where a port cannot be opened.
     """
     readiness = readiness or Readiness()
-    stop = stop or asyncio.Event()
     hurry = asyncio.Event()
     app = build_app(gate, settings)
     agents = runner_of(app)
     operator = web.AppRunner(admin or build_admin(settings, readiness), access_log=None, shutdown_timeout=1.0)
     try:
-        with _signals(stop, hurry):
+        with _signals(hurry) if stop is None else nullcontext(stop) as asked:
             for runner in (agents, operator):
                 await runner.setup()
             to_operators = await _listen(operator, "admin", settings.admin.host, settings.admin.port)
@@ -56,7 +55,7 @@ async def serve(  # noqa: PLR0913 (parts of the process, all but two by name)
             )
             if started is not None:
                 started(Started(to_agents, to_operators))
-            await stop.wait()
+            await asked.wait()
             readiness.draining = True
             await _drain(agents, app[AGENT_SIDE], settings.drain_seconds, hurry)
     finally:
@@ -74,19 +73,21 @@ async def _listen(runner: web.AppRunner, name: str, host: str, port: int, *, reu
 
 
 @contextmanager
-def _signals(stop: asyncio.Event, hurry: asyncio.Event) -> Iterator[None]:
+def _signals(hurry: asyncio.Event) -> Iterator[asyncio.Event]:
+    """An event that the first signal sets; a second one sets `hurry`."""
     loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
 
-    def asked() -> None:
+    def take() -> None:
         (hurry if stop.is_set() else stop).set()
 
     numbers = (signal.SIGTERM, signal.SIGINT)
-    # Only the main thread of a Unix process may take signals; elsewhere `stop` is what there is.
+    # Only the main thread of a Unix process may take signals; elsewhere the program gives an event of its own.
     with suppress(NotImplementedError, RuntimeError, ValueError):
         for number in numbers:
-            loop.add_signal_handler(number, asked)
+            loop.add_signal_handler(number, take)
     try:
-        yield
+        yield stop
     finally:
         with suppress(NotImplementedError, RuntimeError, ValueError):
             for number in numbers:
