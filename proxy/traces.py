@@ -266,11 +266,11 @@ class RequestTrace:
             "internal",
             below=below,
             attributes=attributes,
-            start_ns=int(step.released_at * NANO),
+            start_ns=_nanoseconds(step.released_at),
         )
         if name.ERROR_TYPE in attributes:
             span.fail()
-        span.end(int(max(step.released_at, step.result_at) * NANO))
+        span.end(_nanoseconds(max(step.released_at, step.result_at)))
 
     @harmless
     def run_ended(self, run: Run, limits: Limits | None = None) -> None:
@@ -306,6 +306,10 @@ class RequestTrace:
         span.end(now_ns)
         seconds = max(0, now_ns - self._started_ns) / NANO
         self._spans.figures.request_ended(self._arrival.method, self._route, status, seconds, error)
+
+
+def _nanoseconds(at: float) -> int:
+    return round(at * 1_000_000) * 1_000  # a float of epoch seconds is good for microseconds
 
 
 def route_of(routes: Sequence[Route], method: str, path: str) -> str:
