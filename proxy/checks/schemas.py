@@ -72,6 +72,8 @@ def _sentence(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _told(error: jsonschema_rs.ValidationError) -> str:
+    if error.kind.name == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
+        return "has to be without members"
     told: str = _TOLD.get(error.kind.name, _plain)(error.kind.as_dict())
     return told
 
