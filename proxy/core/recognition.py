@@ -7,6 +7,7 @@ Ids can repeat across turns (some servers number from zero), so a call counts as
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -37,8 +38,8 @@ def prefix_chain(messages: Sequence[Message]) -> list[bytes]:
 
 
 def text_digest(text: str) -> bytes:
-    """Identifies an answer's visible text; agents may trim or re-wrap it."""
-    return sha256(folded(text).encode("utf-8", "surrogatepass")).digest()[:16]
+    """Identifies an answer's visible text; agents may trim it, wrap it anew, or join its parts in their own way."""
+    return sha256("".join(folded(text).split()).encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,11 @@ class Evidence:
     """What a request shows about its run, as keys of a store (all within the caller's identity)."""
 
     calls: tuple[str, ...]
-    """Keys of call ids in the newest assistant messages."""
+    """Keys of call ids in the newest assistant messages; of the results, where the provider keeps the history."""
     prefix: str
-    """Key of the request that the newest assistant message answered; empty: no assistant has spoken yet."""
+    """Key of the request that the newest answer answered; empty: no assistant has spoken yet."""
+    answer: str
+    """Key of that request and the text of its answer together; empty: it has no text."""
     whole: str
     """Key of this very request, by which its follow-up and its retry will be found."""
     label: str
@@ -58,22 +61,48 @@ class Evidence:
 
 def evidence(identity_key: str, request: Request, run_header: str) -> Evidence:
     """The evidence in a request."""
-    chain = prefix_chain(request.messages)
-    spoken = [place for place, message in enumerate(request.messages) if message.role is Role.ASSISTANT]
-    with_calls = [place for place in spoken if request.messages[place].calls][-ASSISTANTS_TRIED:]
-    ids = (call.id for place in reversed(with_calls) for call in request.messages[place].calls)
+    messages = request.messages
+    chain = prefix_chain(messages)
+    newest = _newest_answer(messages)
+    text = _text(messages[place] for place in newest)
+    with_calls = [message for message in messages if message.role is Role.ASSISTANT and message.calls]
+    ids = [call.id for message in reversed(with_calls[-ASSISTANTS_TRIED:]) for call in message.calls]
+    ids = ids or list(_results_alone(messages))
     return Evidence(
         calls=tuple(dict.fromkeys(call_key(identity_key, call_id) for call_id in ids)),
-        prefix=prefix_key(identity_key, chain[spoken[-1]]) if spoken else "",
+        prefix=prefix_key(identity_key, chain[newest.start]) if newest else "",
+        answer=answer_key(identity_key, chain[newest.start], text_digest(text)) if text else "",
         whole=prefix_key(identity_key, chain[-1]),
-        label=f"l:{identity_key}:{run_header}" if run_header else "",
+        label=f"l:{identity_key}:{_hidden(run_header)}" if run_header else "",
         chain=tuple(chain),
     )
 
 
+def _newest_answer(messages: Sequence[Message]) -> range:
+    """The places of the newest answer: the assistant messages in a row (some dialects have a message a call)."""
+    end = next(
+        (place for place in range(len(messages), 0, -1) if messages[place - 1].role is Role.ASSISTANT), 0
+    )
+    start = end
+    while start and messages[start - 1].role is Role.ASSISTANT:
+        start -= 1
+    return range(start, end)
+
+
+def _text(messages: Iterable[Message]) -> str:
+    return " ".join(message.text for message in messages if message.text.strip())
+
+
+def _results_alone(messages: Sequence[Message]) -> frozenset[str]:
+    """The ids of results in a request without any call: the provider itself keeps the history."""
+    if any(message.calls for message in messages):
+        return frozenset()
+    return frozenset(result.call_id for message in messages for result in message.results)
+
+
 def call_key(identity_key: str, call_id: str) -> str:
-    """The key by which a released call leads back to its run. Ids are hostile: only their digest is a key."""
-    return f"c:{identity_key}:{sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    """The key by which a released call leads back to its run."""
+    return f"c:{identity_key}:{_hidden(call_id)}"
 
 
 def prefix_key(identity_key: str, digest: bytes) -> str:
@@ -81,40 +110,52 @@ def prefix_key(identity_key: str, digest: bytes) -> str:
     return f"p:{identity_key}:{digest.hex()}"
 
 
+def answer_key(identity_key: str, prefix: bytes, answer: bytes) -> str:
+    """The key by which an answer's text behind a conversation's prefix leads back to its run."""
+    return f"a:{identity_key}:{prefix.hex()}:{answer.hex()}"
+
+
+def _hidden(text: str) -> str:
+    """Ids are hostile: only their digest is part of a key, so that none can look like another caller's."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 def chosen(by_call: Sequence[Run], by_prefix: Sequence[Run], request: Request, label: str) -> Run | None:
-    """The run that this request continues, or None if the evidence shows none for sure."""
+    """The run that this request continues, or None if the evidence shows none for sure.
+
+    Among runs with equal evidence the label decides, then that the calls still wait for their results, then time.
+    """
     if not by_call and not by_prefix:
         return None
     spoken = [message for message in request.messages if message.role is Role.ASSISTANT]
-    newest = next((message for message in reversed(spoken) if message.calls), None)
-    answer = text_digest(spoken[-1].text) if spoken else b""
+    calls = next((message.calls for message in reversed(spoken) if message.calls), ())
+    results = _results_alone(request.messages)
+    text = _text(request.messages[place] for place in _newest_answer(request.messages))
+    answer = text_digest(text) if text else None
     in_prefix = {run.id for run in by_prefix}
-    best: tuple[tuple[int, int, float], Run] | None = None
+    best: tuple[tuple[int, bool, bool, float], Run] | None = None
     for run in {run.id: run for run in (*by_call, *by_prefix)}.values():
-        matched, known, is_open = _calls_known(run, newest.calls if newest else ())
+        matched, known, is_open = _calls_known(run, calls, results)
         said = answer in run.answers
         strength = 4 * matched + (2 if run.id in in_prefix else 0) + (2 if said else 0) + known
         sure = matched or (run.id in in_prefix and (said or known or len(by_prefix) == 1))
-        rank = (strength + is_open, int(bool(label) and run.label == label), run.last_seen_at)
+        rank = (strength, bool(label) and run.label == label, is_open, run.last_seen_at)
         if sure and (best is None or rank > best[0]):
             best = (rank, run)
     return best[1] if best else None
 
 
-def _calls_known(run: Run, calls: Sequence[ToolCall]) -> tuple[bool, bool, bool]:
-    """Whether the run released (all of) these calls as they stand, some of their ids, and has one still open."""
-    if not calls:
+def _calls_known(run: Run, calls: Sequence[ToolCall], results: frozenset[str]) -> tuple[bool, bool, bool]:
+    """Whether the run released (all of) these calls as they stand, some of their ids, and has one still open.
+    Where there are only results: whether it released all calls that they answer."""
+    ids = {call.id for call in calls} or results
+    about = [step for step in run.steps if step.call_id in ids and step.status is not StepStatus.REFUSED]
+    if not about:
         return False, False, False
-    by_id: dict[str, list[Step]] = {}
-    for step in run.steps:
-        by_id.setdefault(step.call_id, []).append(step)
-    traits = run.traits
-    same = [
-        any(step.fingerprint == fingerprint_of(call, traits) for step in by_id.get(call.id, ()))
-        for call in calls
-    ]
-    is_open = any(step.status is StepStatus.PENDING for call in calls for step in by_id.get(call.id, ()))
-    return all(same), any(call.id in by_id for call in calls), is_open
+    meanings = {(step.call_id, step.fingerprint) for step in about}
+    same = all((call.id, fingerprint_of(call, run.traits)) in meanings for call in calls)
+    is_open = any(step.status is StepStatus.PENDING for step in about)
+    return same and ids <= {step.call_id for step in about}, True, is_open
 
 
 def fingerprint_of(call: ToolCall, traits: Mapping[str, ToolTraits]) -> str:
@@ -151,26 +192,25 @@ def with_result(step: Step, result: ToolResult, traits: Mapping[str, ToolTraits]
 def absorbed(run: Run, request: Request, chain: Sequence[bytes], at: float) -> RunChange:
     """What this request's history adds to the run: results that came, calls that it did not know, a new turn.
 
-    Only messages behind the known prefix are read; a history that was rewritten (compaction) is matched anew,
-    call by call, against what the run already holds.
+    Only messages behind the known prefix are read; a history that was rewritten (compaction, another branch) is
+    matched anew, call by call, against what the run already holds. How far the history was read never goes back:
+    a shorter one that comes late would make what follows look new.
     """
-    seen = run.seen_messages
+    seen, count = run.seen_messages, len(request.messages)
     known = 0 < seen < len(chain) and chain[seen] == run.prefix
-    walk = _Walk(run, known=known, at=at)
-    for message in request.messages[seen if known else 0 :]:
-        walk.read(message)
+    walk = _Walk(run, request.messages[seen if known else 0 :], known=known, at=at)
     ended = run.outcome is not Outcome.RUNNING
     last_is_user = bool(request.messages) and request.messages[-1].is_user_turn
     new_turn = walk.user_spoke and (known or (ended and last_is_user)) and seen > 0
-    last_turn = run.turn + new_turn if seen else len(request.messages)
+    last_turn = run.turn + new_turn if seen else count
     return RunChange(
         at=at,
         new_turn=new_turn,
         add_steps=tuple(replace(step, turn=min(step.turn, last_turn)) for step in walk.added),
-        set_steps=tuple(walk.changed),
-        seen_messages=len(request.messages),
-        prefix=chain[-1],
-        spend=walk.spent() if seen > 0 else Amounts(),
+        set_steps=tuple(walk.changed.values()),
+        seen_messages=max(seen, count),
+        prefix=chain[-1] if count >= seen else run.prefix,
+        spend=_counted(walk.added, 0) if seen > 0 else Amounts(),
     )
 
 
@@ -181,87 +221,128 @@ def rebuilt(run: Run, request: Request, chain: Sequence[bytes], at: float) -> Ru
     run = replace(run, turn=turns)
     rounds = [0] * (turns + 1)
     turn = 0
+    is_answer = False
     for message in request.messages:
         turn += message.is_user_turn
-        rounds[max(turn, 1)] += message.role is Role.ASSISTANT
+        # Some dialects have a message a call: assistant messages in a row are one answer.
+        begins = message.role is Role.ASSISTANT and not is_answer
+        is_answer = message.role is Role.ASSISTANT
+        rounds[max(turn, 1)] += begins
     return replace(
         run,
         spent=_counted(run.steps, sum(rounds)),
         turn_spent=_counted(run.turn_steps, rounds[turns]),
-        state_lost=any(message.role is Role.ASSISTANT for message in request.messages),
+        state_lost=sum(rounds) > 0,
     )
 
 
 def _counted(steps: Iterable[Step], rounds: int) -> Amounts:
-    names = [step.tool for step in steps]
-    return Amounts(rounds=rounds, calls=len(names), per_tool={name: names.count(name) for name in set(names)})
+    per_tool = Counter(step.tool for step in steps)
+    return Amounts(rounds=rounds, calls=per_tool.total(), per_tool=dict(per_tool))
+
+
+def _matched(run: Run, calls: Sequence[ToolCall], *, known: bool) -> list[Step | None]:
+    """For each call of a history the step that it is; None for a call that the run does not hold yet.
+
+    Where an id comes more than once, the newest calls are the newest steps. A call that came back altered is still
+    the one that was released under its id: it must not count twice.
+    """
+    found: list[Step | None] = [None] * len(calls)
+    steps: dict[tuple[str, str], list[Step]] = {}
+    for step in run.steps:
+        if step.status is not StepStatus.REFUSED:
+            steps.setdefault((step.call_id, step.fingerprint), []).append(step)
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, call in enumerate(calls):
+        places.setdefault((call.id, fingerprint_of(call, run.traits)), []).append(place)
+    for meaning, group in places.items():
+        for place, step in zip(reversed(group), reversed(steps.get(meaning, ())), strict=False):
+            found[place] = step
+    taken = {step.number for step in found if step is not None}
+    left: dict[str, list[Step]] = {}
+    for step in run.steps:
+        is_candidate = step.status is StepStatus.PENDING or not known
+        if is_candidate and step.status is not StepStatus.REFUSED and step.number not in taken:
+            left.setdefault(step.call_id, []).append(step)
+    for place in reversed(range(len(calls))):
+        if found[place] is None and left.get(calls[place].id):
+            found[place] = left[calls[place].id].pop()
+    return found
 
 
 class _Walk:
     """Reads messages in order and notes what is new to the run."""
 
-    def __init__(self, run: Run, *, known: bool, at: float) -> None:
+    def __init__(self, run: Run, messages: Sequence[Message], *, known: bool, at: float) -> None:
         self._run = run
         self._at = at
-        self._unmatched: dict[str, list[Step]] = {}
-        self._open: dict[str, list[tuple[int, Step]]] = {}
+        self._steps = iter(
+            _matched(run, [call for message in messages for call in message.calls], known=known)
+        )
+        self._open: dict[str, list[tuple[tuple[int, int], deque[Step]]]] = {}
+        """By id a stack of places with the calls there that wait for a result: the last place is the nearest."""
+        self._places: dict[int, tuple[int, int]] = {}
+        """Where a step stands, by its number; elsewhere in `_open` it is no more."""
         self._place = 0
         self._turn = 0 if run.seen_messages == 0 else run.turn
-        for step in run.steps:
-            if step.status is StepStatus.REFUSED or (known and step.status is not StepStatus.PENDING):
-                continue
-            self._unmatched.setdefault(step.call_id, []).append(step)
-            if known:
-                self._open.setdefault(step.call_id, []).append((0, step))
-        self._results: dict[int, Step] = {}
+        self._round = 0 if run.seen_messages == 0 else run.spent.rounds
         self.added: list[Step] = []
+        self.changed: dict[int, Step] = {}
         self.user_spoke = False
+        for step in sorted(run.open_steps, key=lambda step: step.round):
+            self._opens(step, (0, step.round))  # before all messages; one answer, one place
+        for message in messages:
+            self._read(message)
 
-    @property
-    def changed(self) -> list[Step]:
-        return list(self._results.values())
-
-    def spent(self) -> Amounts:
-        return _counted(self.added, 0)
-
-    def read(self, message: Message) -> None:
+    def _read(self, message: Message) -> None:
         self._place += 1
         if message.is_user_turn:
             self.user_spoke = True
             self._turn += 1
+        if message.role is Role.ASSISTANT and self._run.seen_messages == 0:
+            self._round += 1
         for call in message.calls:
-            self._read_call(call)
+            step = next(self._steps)
+            self._opens(step if step is not None else self._new(call), (1, self._place))
         for result in message.results:
             self._read_result(result)
 
-    def _read_call(self, call: ToolCall) -> None:
-        fingerprint = fingerprint_of(call, self._run.traits)
-        waiting = self._unmatched.get(call.id, [])
-        step = next((step for step in waiting if step.fingerprint == fingerprint), None)
-        if step is None:
-            step = replace(
-                step_of(call, self._run, self._at),
-                turn=max(self._turn, 1),
-                number=-1 - len(self.added),
-                seen_only=True,
-            )
-            self.added.append(step)
-        else:
-            waiting.remove(step)
-        opened = self._open.setdefault(call.id, [])
-        opened[:] = [entry for entry in opened if entry[1].number != step.number]
-        opened.append((self._place, step))
+    def _new(self, call: ToolCall) -> Step:
+        step = replace(
+            step_of(call, self._run, self._at),
+            turn=max(self._turn, 1),
+            round=self._round,
+            number=-1 - len(self.added),
+            seen_only=True,
+        )
+        self.added.append(step)
+        return step
+
+    def _opens(self, step: Step, place: tuple[int, int]) -> None:
+        self._places[step.number] = place
+        places = self._open.setdefault(step.call_id, [])
+        if not places or places[-1][0] != place:
+            places.append((place, deque()))
+        places[-1][1].append(step)
+
+    def _nearest(self, call_id: str) -> Step | None:
+        """Takes the call that a result with this id answers."""
+        places = self._open.get(call_id, [])
+        while places:
+            place, waiting = places[-1]
+            while waiting:
+                step = waiting.popleft()
+                if self._places[step.number] == place:
+                    return step
+            places.pop()
+        return None
 
     def _read_result(self, result: ToolResult) -> None:
-        opened = self._open.get(result.call_id)
-        if not opened:
+        step = self._nearest(result.call_id)
+        if step is None:
             return
-        nearest = max(place for place, _ in opened)
-        entry = next(entry for entry in opened if entry[0] == nearest)
-        opened.remove(entry)
-        step = entry[1]
         if step.number < 0:
             place = -1 - step.number
             self.added[place] = with_result(self.added[place], result, self._run.traits, self._at)
         elif step.status is StepStatus.PENDING:
-            self._results[step.number] = with_result(step, result, self._run.traits, self._at)
+            self.changed[step.number] = with_result(step, result, self._run.traits, self._at)
