@@ -10,15 +10,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .core.limits import Amounts, Limits, Reservation, Shortage
-from .core.messages import Role
-from .core.recognition import Evidence, absorbed, call_key, chosen, evidence, rebuilt, step_of, text_digest
+from .core.messages import ToolCall
+from .core.recognition import (
+    POLICY_TEXT_BYTES,
+    Evidence,
+    absorbed,
+    answer_key,
+    call_key,
+    chosen,
+    evidence,
+    fingerprint_of,
+    rebuilt,
+    step_of,
+    text_digest,
+)
 from .core.results import StepStatus
 from .core.runs import Outcome, Run, RunChange, Step, applied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .core.messages import Request, ToolCall, Usage
+    from .core.messages import Request, Usage
     from .core.results import ToolTraits
     from .core.runs import Identity
     from .stores import Store
@@ -81,23 +93,22 @@ class Ledger:
             await self._store.create(run, keys)
             return Opened(run, seen, is_new=True, results=tuple(step for step in run.steps if step.result_at))
         change = absorbed(run, request, seen.chain, now)
-        results = (*change.set_steps, *(step for step in change.add_steps if step.result_at))
-        return Opened(await self._store.commit(run.id, change, keys), seen, is_new=False, results=results)
+        run = await self._store.commit(run.id, change, keys)
+        added = run.steps[len(run.steps) - len(change.add_steps) :]
+        results = (*change.set_steps, *(step for step in added if step.result_at))
+        return Opened(run, seen, is_new=False, results=results)
 
     async def _recognised(
         self, seen: Evidence, request: Request, label: str, *, is_retry: bool
     ) -> Run | None:
         by_call = await self._store.find(seen.calls) if seen.calls else []
-        by_prefix = await self._store.find([seen.prefix]) if seen.prefix else []
+        behind = [key for key in (seen.answer, seen.prefix) if key]
+        by_prefix = await self._store.find(behind) if behind else []
         run = chosen(by_call, by_prefix, request, label)
         if run is None and is_retry:
             again = await self._store.find([seen.whole])
-            run = again[0] if again else None
-        if (
-            run is None
-            and seen.label
-            and not any(message.role is Role.ASSISTANT for message in request.messages)
-        ):
+            run = next((run for run in again if label and run.label == label), again[0] if again else None)
+        if run is None and seen.label:
             same_label = await self._store.find([seen.label])
             run = same_label[0] if same_label else None
         return run
@@ -114,19 +125,15 @@ class Ledger:
         for step in fresh:
             by_call.setdefault((step.call_id, step.tool, step.arguments), []).append(step)
         changed = []
-        for step in run.steps:
-            again = by_call.get((step.call_id, step.tool, step.arguments))
-            if step.status is StepStatus.REFUSED or not again:
+        for step in reversed(run.steps):
+            if step.status is StepStatus.REFUSED:
                 continue
-            read = again.pop(0)
-            changed.append(
-                replace(
-                    step,
-                    fingerprint=read.fingerprint,
-                    status=read.status,
-                    result_identity=read.result_identity,
-                )
-            )
+            again = by_call.get((step.call_id, step.tool, step.arguments))
+            if again:
+                changed.append(_read_anew(step, again.pop()))
+            elif len(step.arguments) < POLICY_TEXT_BYTES:
+                call = ToolCall(step.call_id, step.tool, step.arguments)
+                changed.append(replace(step, fingerprint=fingerprint_of(call, traits)))
         return await self._store.commit(
             run.id, RunChange(at=now, traits=dict(traits), set_steps=tuple(changed))
         )
@@ -135,10 +142,11 @@ class Ledger:
         self, run: Run, request: Request, limits: Limits
     ) -> tuple[Run, Reservation | Shortage]:
         """Puts one round and the tokens it may cost aside (E2: before the request, retries and re-asks included)."""
+        output = max(request.max_output or DEFAULT_OUTPUT_TOKENS, 0)
         ask = Amounts(
             rounds=1,
             input_tokens=request.text_size // CHARACTERS_A_TOKEN + 1,
-            output_tokens=request.max_output or DEFAULT_OUTPUT_TOKENS,
+            output_tokens=output * max(request.choices, 1),
         )
         run, (answer,) = await self._store.reserve(run.id, [ask], limits, self._clock())
         return run, answer
@@ -156,23 +164,24 @@ class Ledger:
         return await self._store.reserve(run.id, asks, limits, self._clock())
 
     async def settle_round(
-        self, reservation: Reservation, usage: Usage | None, *, text_bytes: int = 0, sent: bool = True
+        self,
+        reservation: Reservation,
+        usage: Usage | None,
+        *,
+        text_bytes: int = 0,
+        sent: bool = True,
+        ended: bool = True,
+        cost_nothing: bool = False,
     ) -> Run:
         """Books what a round cost. No usage reported: what was put aside for the input and what streamed, marked
-        unverified, never zero (E4). `sent` False: the request never left, all is given back but nothing booked."""
+        unverified, never zero (E4); `ended` False: the same where usage so far says less. `cost_nothing`: the provider
+        refused before it began; only the round is booked (C013). `sent` False: the request never left, nothing is."""
         if not sent:
             spent = Amounts()
-        elif usage is not None:
-            spent = Amounts(rounds=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        elif cost_nothing:
+            spent = Amounts(rounds=1)
         else:
-            output = min(text_bytes // CHARACTERS_A_TOKEN + 1, reservation.amounts.output_tokens)
-            tokens = reservation.amounts.input_tokens + output
-            spent = Amounts(
-                rounds=1,
-                input_tokens=reservation.amounts.input_tokens,
-                output_tokens=output,
-                unverified_tokens=tokens,
-            )
+            spent = _cost(reservation.amounts, usage, text_bytes, ended=ended)
         return await self._store.settle(reservation, spent, self._clock())
 
     async def keep(self, reservation: Reservation) -> Run:
@@ -189,7 +198,7 @@ class Ledger:
         now = self._clock()
         steps = []
         for place, call in enumerate(calls):
-            step = step_of(call, run, now)
+            step = step_of(call, run, now, run.turn)
             if place in refused:
                 step = replace(step, status=StepStatus.REFUSED, refused_as=refused[place])
             steps.append(step)
@@ -211,8 +220,37 @@ class Ledger:
             outcome_detail=detail,
             stop_report=report,
         )
-        return await self._store.commit(run.id, change)
+        keys = [answer_key(run.identity_key, run.prefix, text_digest(text))] if text.strip() else []
+        return await self._store.commit(run.id, change, keys)
 
     async def trace(self, run: Run, carrier: Mapping[str, str]) -> Run:
         """Remembers the trace context of the run's first request."""
         return await self._store.commit(run.id, RunChange(at=self._clock(), trace=dict(carrier)))
+
+
+def _read_anew(step: Step, again: Step) -> Step:
+    """The step as it is read with other traits. A result that is not in the history any more stays as it was read."""
+    if again.status is StepStatus.PENDING:
+        return replace(step, fingerprint=again.fingerprint)
+    return replace(
+        step,
+        fingerprint=again.fingerprint,
+        status=again.status,
+        result_identity=again.result_identity,
+    )
+
+
+def _cost(reserved: Amounts, usage: Usage | None, text_bytes: int, *, ended: bool) -> Amounts:
+    """The tokens of a round that was sent. Figures come from outside: none lowers what was spent."""
+    if usage is not None and ended:
+        return Amounts(1, 0, max(usage.input_tokens, 0), max(usage.output_tokens, 0))
+    streamed = min(text_bytes // CHARACTERS_A_TOKEN + 1, reserved.output_tokens)
+    said_input = max(usage.input_tokens, 0) if usage is not None else 0
+    said_output = max(usage.output_tokens, 0) if usage is not None else 0
+    output = max(streamed, said_output)
+    return Amounts(
+        rounds=1,
+        input_tokens=said_input or reserved.input_tokens,
+        output_tokens=output,
+        unverified_tokens=output if said_input else reserved.input_tokens + output,
+    )
