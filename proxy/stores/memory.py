@@ -79,10 +79,10 @@ class MemoryStore:
     async def settle(self, reservation: Reservation, spent: Amounts, now: float) -> Run:
         """See Store. A reservation that lapsed or was settled before changes nothing."""
         run = self._known(reservation.run_id)
-        if self._reserved.pop(reservation.id, None) is None:
+        known = self._reserved.pop(reservation.id, None)
+        if known is None:
             return run
-        difference = spent - reservation.amounts
-        run = applied(run, RunChange(at=now, spend=difference, spend_turn=reservation.turn))
+        run = applied(run, RunChange(at=now, spend=spent - known.amounts, spend_turn=known.turn))
         self._runs[run.id] = run
         return run
 
