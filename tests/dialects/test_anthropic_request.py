@@ -200,7 +200,7 @@ def test_what_the_sdk_sends_back_has_the_digest_of_what_it_got() -> None:
     }
     turn = ANTHROPIC.parse_response(json.dumps(body).encode(), lambda: "made")
     param = sdk_reads(json.dumps(body).encode()).to_param()
-    parts = [part if isinstance(part, dict) else part.model_dump(mode="json") for part in param["content"]]  # type: ignore[union-attr]
+    parts = [part if isinstance(part, dict) else part.model_dump(mode="json") for part in param["content"]]  # type: ignore[union-attr]  # blocks, as the SDK types them
     back = read(messages=[{"role": "assistant", "content": parts}])
     kept = read(messages=[json.loads(turn.message)])
     assert back.messages[0].digest == kept.messages[0].digest
