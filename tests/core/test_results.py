@@ -90,7 +90,7 @@ def test_status_numbers_are_read_where_they_are_status_numbers(number: int, stat
         {"code": number, "message": "said so"},
     ):
         assert classed(json.dumps(form)) is status
-    for form in (
+    for envelope in (
         {"error": {"code": number, "message": "said so"}},
         {"errors": [{"status": number}], "data": None},
     ):
