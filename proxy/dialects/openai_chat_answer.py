@@ -109,7 +109,9 @@ def _for_history(choice: _Choice, calls: Sequence[ToolCall]) -> bytes:
         if at in made
     ]
     legacy = choice.message.get("function_call") if None in made else None
-    return history_message(choice.message.get("content"), kept, legacy, choice.message)
+    content = choice.message.get("content")
+    said = visible_text(content) if isinstance(content, dict) else content
+    return history_message(said, kept, legacy, choice.message)
 
 
 def history_message(

@@ -211,9 +211,9 @@ def hosted_calls(message: Mapping[str, Any], choice: int) -> list[ToolCall]:
 
 def assistant_digest(said: str, calls: Iterable[tuple[str, str, str]]) -> bytes:
     """Identifies an assistant message by its text and its calls (id, name, arguments): what frameworks send back
-    differs in absent members, and in how the same arguments are spelled."""
+    differs in absent members, in white space around the text, and in how the same arguments are spelled."""
     spelled = [[id_, name, _spelled(arguments)] for id_, name, arguments in calls]
-    return digest(["assistant", said, spelled])
+    return digest(["assistant", said.strip(), spelled])
 
 
 def digest(value: object) -> bytes:

@@ -236,8 +236,8 @@ def _tools(request: Json, key: str, body: bytes, spans: json_text.Members) -> It
     stretches = json_text.elements(body, spans.values[key].start).values
     for place, (tool, stretch) in enumerate(zip(tools, stretches, strict=True)):
         try:
-            name, kind, schema = read_tool(tool, legacy=key == "functions")
             _refuse_double_keys(body, stretch)
+            name, kind, schema = read_tool(tool, legacy=key == "functions")
         except Malformed as fault:
             raise Malformed(f"{key}[{place}]: {fault}") from None
         yield Tool(name, kind, schema, stretch.end - stretch.start)
