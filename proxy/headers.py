@@ -5,7 +5,8 @@ changed are made anew, ours are said by us alone, and everything else passes as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 from multidict import MultiMapping
 
@@ -56,7 +57,8 @@ _NOT_DOWNSTREAM = ONE_HOP | {
     "strict-transport-security",
 }
 _OURS = "x-callgate-"
-_FORWARDED = "x-forwarded-"
+_SAID_ON_THE_WAY = (_OURS, "x-forwarded-")
+_NONE: frozenset[str] = frozenset()
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 # Anything else could end a header early, or cannot be sent as it came (bytes that are no UTF-8 are surrogates here).
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]*")
@@ -64,13 +66,22 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]*")
 Pairs = list[tuple[str, str]]
 
 
+@lru_cache(maxsize=1024)
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
 def is_sound(name: str, value: str) -> bool:
     """The header can be written without becoming two."""
-    return bool(_NAME.fullmatch(name) and _VALUE.fullmatch(value))
+    # Nearly all values are plain; the pattern costs much more.
+    plain = value.isascii() and value.isprintable()
+    return (plain or _VALUE.fullmatch(value) is not None) and _is_name(name)
 
 
-def _named_by_connection(pairs: Iterable[tuple[str, str]]) -> frozenset[str]:
-    values = (value for name, value in pairs if name.lower() == "connection")
+def _named_by_connection(headers: MultiMapping[str]) -> frozenset[str]:
+    values = headers.getall("connection", ())
+    if not values or (len(values) == 1 and values[0].lower() in {"keep-alive", "close"}):
+        return _NONE
     return frozenset(part.strip().lower() for value in values for part in value.split(","))
 
 
@@ -79,40 +90,35 @@ def upstream_headers(incoming: Incoming, settings: Settings, trace_headers: Mapp
 
     Raises ClientFault where one cannot be sent on as it came.
     """
-    pairs = list(incoming.headers.items())
-    dropped = _NOT_UPSTREAM | _named_by_connection(pairs) | _names_of_ours(settings)
-    dropped |= {name.lower() for name in trace_headers}
-    credential = incoming.caller.credential
-    if credential is not None:
+    dropped = settings.own_headers
+    if credential := incoming.caller.credential:
         dropped |= credential_header_names()
+    if trace_headers:
+        dropped |= {name.lower() for name in trace_headers}
+    dropped |= _named_by_connection(incoming.headers)
     kept: Pairs = []
-    for name, value in pairs:
+    for name, value in incoming.headers.items():
         lower = name.lower()
-        if lower in dropped or lower.startswith((_OURS, _FORWARDED)):
+        if lower in _NOT_UPSTREAM or lower in dropped or lower.startswith(_SAID_ON_THE_WAY):
             continue
-        if not is_sound(name, value):
+        if not is_sound(lower, value):
             raise ClientFault(
                 "A header of the request holds characters that cannot be sent on.", code="invalid_header"
             )
         kept.append((lower, value))
     kept.extend(trace_headers.items())
-    if credential is not None:
+    if credential:
         kept.extend(incoming.dialect.credential(credential).items())
     return kept
 
 
-def _names_of_ours(settings: Settings) -> frozenset[str]:
-    said = settings.identity.trusted_header
-    return frozenset({said.organisation, said.team, said.agent, said.user, said.roles, settings.headers.run})
-
-
 def downstream_headers(headers: MultiMapping[str]) -> Pairs:
     """The headers of a provider's answer that the agent may see; unsound ones are left out."""
-    pairs = list(headers.items())
-    dropped = _NOT_DOWNSTREAM | _named_by_connection(pairs)
-    named = ((name.lower(), value) for name, value in pairs)
+    dropped = _named_by_connection(headers)
+    named = ((name.lower(), value) for name, value in headers.items())
     return [
         (name, value)
         for name, value in named
-        if name not in dropped and not name.startswith(_OURS) and is_sound(name, value)
+        if not (name in _NOT_DOWNSTREAM or name in dropped or name.startswith(_OURS))
+        and is_sound(name, value)
     ]

@@ -13,6 +13,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from multidict import MultiMapping
 
@@ -64,14 +65,20 @@ def identify(headers: MultiMapping[str], peer: str, dialect: Dialect, settings: 
     return Caller(Identity(key=_anonymous_key(shown, settings.identity)), replacement)
 
 
+@cache
 def credential_header_names() -> frozenset[str]:
     """The names of all headers, of any dialect, that may carry a key."""
     return frozenset(name for dialect in dialects.DIALECTS for name in dialect.credential_headers)
 
 
+@cache
+def _sorted_names() -> tuple[str, ...]:
+    return tuple(sorted(credential_header_names()))
+
+
 def _credentials(headers: MultiMapping[str]) -> Iterator[str]:
     """Every key shown, in any header that may carry one: one dialect's key may come in another's header."""
-    for name in sorted(credential_header_names()):
+    for name in _sorted_names():
         for value in headers.getall(name, ()):
             scheme, _, rest = value.strip().partition(" ")
             key = rest.strip() if scheme.lower() == "bearer" else value.strip()
@@ -86,6 +93,8 @@ def _digest(key: str) -> str:
 def _own_key(shown: list[str], settings: IdentitySettings) -> ApiKey | None:
     # Looked up by digest: how long that takes says nothing about any key.
     known = settings.keys_by_digest
+    if not known:
+        return None
     found = {name: known[name] for name in map(_digest, shown) if name in known}
     if len(found) > 1:
         raise ClientFault("The request shows two different keys. Send one.", status=401, code="two_keys")
@@ -121,7 +130,7 @@ def _anonymous_key(shown: list[str], settings: IdentitySettings) -> str:
         return "anonymous"
     salt = settings.salt.get_secret_value().encode()
     text = "\0".join(shown).encode("utf-8", "surrogateescape")
-    return f"anonymous:{hmac.new(salt, text, hashlib.sha256).hexdigest()[:_DIGEST_LENGTH]}"
+    return f"anonymous:{hmac.digest(salt, text, 'sha256').hex()[:_DIGEST_LENGTH]}"
 
 
 def _trusted(headers: MultiMapping[str], peer: str, settings: IdentitySettings) -> Identity | None:

@@ -88,6 +88,9 @@ class Provider(Part):
         return routes
 
 
+_DEFAULT_PROVIDER = Provider()
+
+
 class Upstream(Part):
     """How providers are reached. Below it, by dialect name with `_`, one `Provider` each."""
 
@@ -107,7 +110,7 @@ class Upstream(Part):
 
     def provider(self, dialect: str) -> Provider:
         """The upstream of the dialect of this name, as configured or by default."""
-        return (self.__pydantic_extra__ or {}).get(setting_name(dialect), Provider())
+        return (self.__pydantic_extra__ or {}).get(setting_name(dialect), _DEFAULT_PROVIDER)
 
     @model_validator(mode="after")
     def _names_dialects(self) -> Self:
@@ -349,3 +352,9 @@ class Settings(Part):
     """What is traced."""
     headers: Headers = Headers()
     """Names of headers between agents and Callgate."""
+
+    @cached_property
+    def own_headers(self) -> frozenset[str]:
+        """Names of the headers that are for Callgate alone and never travel on."""
+        said = self.identity.trusted_header
+        return frozenset({said.organisation, said.team, said.agent, said.user, said.roles, self.headers.run})

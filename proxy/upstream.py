@@ -10,8 +10,8 @@ from __future__ import annotations
 import io
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, Self
 
 import aiohttp
@@ -104,6 +104,7 @@ class Upstream(Protocol):
         """Drops all connections."""
 
 
+@lru_cache(maxsize=256)
 def join_url(base: str, path: str) -> str:
     """The path below the base URL; segments that end the base and begin the path stand once.
 
@@ -111,13 +112,12 @@ def join_url(base: str, path: str) -> str:
     """
     scheme, _, rest = base.rstrip("/").partition("://")
     host, *above = rest.split("/")
-    place, mark, query = path.partition("?")
-    below = place.lstrip("/").split("/")
+    below = path.lstrip("/").split("/")
     for length in range(min(len(above), len(below)), 0, -1):
         if above[-length:] == below[:length]:
             below = below[length:]
             break
-    return f"{scheme}://{'/'.join([host, *above, *below])}{mark}{query}"
+    return f"{scheme}://{'/'.join([host, *above, *below])}"
 
 
 def may_retry(reason: UpstreamFault | int, attempt: int, settings: Settings) -> bool:
@@ -142,27 +142,23 @@ def retry_pause(headers: Sequence[tuple[str, str]], attempt: int) -> float | Non
     return float(asked[0]) if int(asked[0]) <= _LONGEST_PAUSE else None
 
 
-@contextmanager
-def _faults() -> Iterator[None]:
-    """What the client raises, as faults of ours."""
-    try:
-        yield
-    except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
-        raise _unreached(error) from None
-    except TimeoutError:
-        raise UpstreamFault(
-            "The provider did not answer in time.", status=504, code="upstream_timeout"
-        ) from None
-    except codings.Undecodable as error:
-        raise UpstreamFault(
-            f"The provider's answer cannot be read. {error}", code="upstream_unreadable"
-        ) from None
-    except aiohttp.ClientResponseError:
-        raise UpstreamFault("The provider's answer is not valid HTTP.", code="upstream_unreadable") from None
-    except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, OSError):
-        raise UpstreamFault("The provider closed the connection too early.", code=CLOSED) from None
-    except aiohttp.ClientError:
-        raise UpstreamFault("The request to the provider failed.") from None
+_FOREIGN = (aiohttp.ClientError, codings.Undecodable, OSError)
+"""What the client and the decoders raise; a TimeoutError is an OSError."""
+
+
+def _fault(error: Exception) -> UpstreamFault:
+    """What is foreign, as a fault of ours."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
+        return _unreached(error)
+    if isinstance(error, TimeoutError):
+        return UpstreamFault("The provider did not answer in time.", status=504, code="upstream_timeout")
+    if isinstance(error, codings.Undecodable):
+        return UpstreamFault(f"The provider's answer cannot be read. {error}", code="upstream_unreadable")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return UpstreamFault("The provider's answer is not valid HTTP.", code="upstream_unreadable")
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ClientConnectionError | OSError):
+        return UpstreamFault("The provider closed the connection too early.", code=CLOSED)
+    return UpstreamFault("The request to the provider failed.")
 
 
 def _unreached(error: Exception) -> UpstreamFault:
@@ -191,16 +187,18 @@ class PooledUpstream:
         """The head of the answer. Raises UpstreamFault."""
         if self._session is None:
             self._session = self._connected()
+        connect = self._settings.connect_seconds
         timeout = aiohttp.ClientTimeout(
             total=request.deadline_seconds,
-            connect=self._settings.connect_seconds,
-            sock_connect=self._settings.connect_seconds,
+            # The wait for a free connection, where they are limited.
+            connect=connect if self._settings.max_connections else None,
+            sock_connect=connect,
             sock_read=self._settings.idle_seconds,
         )
         headers = [*request.headers, ("accept-encoding", codings.ACCEPTED)]
         # Bytes beyond a megabyte make aiohttp warn; a stream of them is written in pieces, with back-pressure.
         body = request.body if len(request.body) <= _SMALL_BODY else io.BytesIO(request.body)
-        with _faults():
+        try:
             response = await self._session.request(
                 request.method,
                 URL(request.url, encoded=True),
@@ -209,11 +207,13 @@ class PooledUpstream:
                 timeout=timeout,
                 allow_redirects=False,
             )
-            try:
-                return _PooledAnswer(response)
-            except BaseException:
-                response.close()
-                raise
+        except _FOREIGN as error:
+            raise _fault(error) from None
+        try:
+            return _PooledAnswer(response)
+        except UpstreamFault:
+            response.close()
+            raise
 
     async def close(self) -> None:
         """Drops all connections."""
@@ -241,16 +241,18 @@ class _PooledAnswer:
         self.status = response.status
         self.headers = downstream_headers(response.headers)
         self._response = response
-        self._decoder = codings.decoder(",".join(response.headers.getall("content-encoding", ())))
+        try:
+            self._decoder = codings.decoder(",".join(response.headers.getall("content-encoding", ())))
+        except codings.Undecodable as error:
+            raise _fault(error) from None
         self._pieces: Iterator[bytes] = iter(())
 
     async def next_chunk(self) -> bytes:
         try:
-            with _faults():
-                return await self._next()
-        except UpstreamFault:
+            return await self._next()
+        except _FOREIGN as error:
             self.close()
-            raise
+            raise _fault(error) from None
 
     async def _next(self) -> bytes:
         while True:
