@@ -157,7 +157,7 @@ def test_a_released_call_that_comes_back_altered_is_refused(sent_back: object) -
     """A2: what the model is told it did has to be what it did."""
     released = step(arguments={"id": "A123"}, text=None, call_id="a")
     seen = step(call_id="a", seen_only=True)
-    history = request(user(), assistant(sent_back), result("a"))  # type: ignore[arg-type]  # a call
+    history = request(user(), assistant(sent_back), result("a"))  # type: ignore[arg-type]  # it is a call
     verdicts = of_history(history, run(released, seen))
 
     assert enforced(verdicts) == [("altered_call", Action.DENY)]
