@@ -211,7 +211,9 @@ class ChatWriter:
         return frame.raw if edited == payload.value else sse.event(dumped(edited), payload.name)
 
     def _may_change(self, chunk: Chunk) -> bool:
-        return bool(self._continued or chunk.pieces or self._refused or self._roles_before)
+        return bool(
+            self._continued or chunk.pieces or self._refused or self._roles_before or self._usage_before
+        )
 
     def _remember(self, frame: Frame, sent: Json) -> None:
         self._opened = True
@@ -231,8 +233,8 @@ class ChatWriter:
         value = dict(chunk.value)
         if self._continued:
             value |= {key: known for key, known in self._head.items() if value.get(key) is not None}
-            if self._usage_before is not None:
-                _add_usage(value, self._usage_before)
+        if self._usage_before is not None:
+            _add_usage(value, self._usage_before)
         choices = value.get("choices")
         if choices:
             left = [
