@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .messages import ChoiceMode, Problem, RequestEdit, ToolChoice
-from .reports import refusal_text, stop_report
+from .reports import refusal_text, shown_name, stop_report
 from .runs import STOPPED, Outcome
 from .verdicts import Action, Mode, refused_calls, strongest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .verdicts import Facts, Verdict
 
@@ -103,7 +103,12 @@ def request_move(
             _stopped_problem(facts, refuse=refuse_exhausted),
         )
     edit = base_edit(facts)
-    enforced = [verdict for verdict in verdicts if verdict.mode is Mode.ENFORCE]
+    # Before an answer there is no call that could be refused and asked again: what is not allowed is denied.
+    enforced = [
+        replace(verdict, action=Action.DENY) if verdict.action is Action.REASK else verdict
+        for verdict in verdicts
+        if verdict.mode is Mode.ENFORCE
+    ]
     repairs = tuple(repair for verdict in enforced for repair in verdict.repairs)
     worst = strongest(enforced)
     if worst is None:
@@ -111,12 +116,9 @@ def request_move(
     if worst.action is Action.NUDGE:
         notes = dict.fromkeys(verdict.message for verdict in enforced if verdict.action is Action.NUDGE)
         return Forward(replace(edit, missing_results=repairs, note="[callgate] " + " ".join(notes)))
-    if (
-        worst.action is Action.DENY
-        or _needs_program(worst)
-        or (refuse_exhausted and worst.reason_class == BUDGET)
-    ):
-        return _answer(facts, worst, refuse_exhausted=refuse_exhausted)
+    reason = _why_by_program(enforced, worst, refuse_exhausted=refuse_exhausted)
+    if reason is not None:
+        return _answer(facts, reason, refuse_exhausted=refuse_exhausted)
     return Forward(
         replace(edit, missing_results=repairs, tool_choice=NO_TOOLS, note=closing_note(worst)),
         last=worst,
@@ -137,24 +139,42 @@ def calls_move(
         return _answer(facts, worst)
     if len(refused) < len(facts.calls) or facts.request.choices > 1:
         return Release(refused, note=_note(facts, refused))
-    if worst.action is Action.FINISH and not _needs_program(worst):
+    if worst.action is Action.FINISH:
+        reason = _why_by_program(refused.values(), worst)
+        if reason is not None:
+            return _answer(facts, reason)
         note = closing_note(worst)
         refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
         return AskAgain(refusals, replace(base_edit(facts), tool_choice=NO_TOOLS, note=note), last=worst)
-    if worst.action is Action.REASK and reasks_left > 0:
+    if reasks_left > 0:
         refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
         return AskAgain(refusals, base_edit(facts))
-    if worst.action is Action.REASK:
-        return Answer(_note(facts, refused), Outcome.COMPLETED, worst.code)
-    return _answer(facts, worst)
+    return Answer(_note(facts, refused), Outcome.COMPLETED, worst.code)
 
 
 def _note(facts: Facts, refused: Mapping[int, Verdict]) -> str:
     lines = dict.fromkeys(
-        f"[callgate] The call to {facts.calls[place].name!a} was not run: {verdict.message}"
+        f'[callgate] The call to "{shown_name(facts.calls[place].name)}" was not run: {verdict.message}'
         for place, verdict in sorted(refused.items())
     )
     return "\n".join(lines)
+
+
+def _why_by_program(
+    verdicts: Iterable[Verdict], worst: Verdict, *, refuse_exhausted: bool = False
+) -> Verdict | None:
+    """The reason why no model is asked any more; None: a last request may still be made.
+
+    A denial; any budget of which nothing is left for a last request, whatever else was said (E7); a spent budget of
+    any kind where that is to be an error.
+    """
+    if worst.action is Action.DENY:
+        return worst
+    for verdict in verdicts:
+        spent = _needs_program(verdict) or (refuse_exhausted and verdict.reason_class == BUDGET)
+        if verdict.action is Action.FINISH and spent:
+            return verdict
+    return None
 
 
 def _needs_program(verdict: Verdict) -> bool:

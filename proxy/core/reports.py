@@ -5,14 +5,13 @@ Nothing here quotes an argument or a result: the report names tools and how thei
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from .results import StepStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .runs import Run, Step
+    from .runs import Run
     from .verdicts import Verdict
 
 NEXT_STEP = {
@@ -22,9 +21,17 @@ NEXT_STEP = {
     "policy_error": "This is a fault of the system, not of the request: tell its operator, then try again.",
     "state_unavailable": "This is a fault of the system, not of the request: tell its operator, then try again.",
 }
+SAME_RUN = (
+    "This conversation cannot go on: start a new one, or ask the operator of this system to raise the limit."
+)
+"""A new message resets the counts of a turn, not those of the whole run."""
 ALLOWED_ONLY = (
     "Ask for something that the allowed tools can do, or ask the operator of this system for permission."
 )
+
+NAME_LENGTH = 80
+ENTRIES_LISTED = 12
+"""A model may invent any number of names, of any length."""
 
 MISSING_WORDS = {
     StepStatus.NOT_FOUND: "nothing found",
@@ -43,29 +50,35 @@ def refusal_text(verdict: Verdict) -> str:
 
 def stop_report(run: Run, verdict: Verdict) -> str:
     """A short status from recorded facts: why it stopped, what was found, what is missing, what would change it."""
-    found = _counted(step for step in run.turn_steps if step.status is StepStatus.FOUND)
-    missing = [
-        f"{name} ({MISSING_WORDS[status]})"
-        for (name, status) in dict.fromkeys(
-            (step.tool, step.status) for step in run.turn_steps if step.status is not StepStatus.FOUND
-        )
+    found = Counter(step.tool for step in run.turn_steps if step.status is StepStatus.FOUND)
+    missing = dict.fromkeys(
+        (step.tool, step.status) for step in run.turn_steps if step.status is not StepStatus.FOUND
+    )
+    there = [
+        f"{shown_name(name)} ({count} result{'s' if count > 1 else ''})" for name, count in found.items()
     ]
+    lacking = [f"{shown_name(name)} ({MISSING_WORDS[status]})" for name, status in missing]
     lines = [f"[callgate] This task was stopped: {verdict.message}"]
-    lines.append("Found: " + (", ".join(found) if found else "nothing so far") + ".")
-    if missing:
-        lines.append("Missing: " + ", ".join(_printable(name) for name in missing) + ".")
-    lines.append("To go on: " + NEXT_STEP.get(verdict.reason_class, ALLOWED_ONLY))
+    lines.append("Found: " + (_listed(there) if there else "nothing so far") + ".")
+    if lacking:
+        lines.append("Missing: " + _listed(lacking) + ".")
+    lines.append("To go on: " + _next_step(verdict))
     return "\n".join(lines)
 
 
-def _counted(steps: Iterable[Step]) -> list[str]:
-    counts: dict[str, int] = {}
-    for step in steps:
-        counts[step.tool] = counts.get(step.tool, 0) + 1
-    return [
-        f"{_printable(name)} ({count} result{'s' if count > 1 else ''})" for name, count in counts.items()
-    ]
+def shown_name(name: str) -> str:
+    """A tool's name as people may see it: what is not printable ASCII is escaped, what is too long is cut."""
+    head = name[: NAME_LENGTH + 1]
+    shown = head if head.isascii() and head.isprintable() else head.encode("unicode_escape").decode("ascii")
+    return shown if len(shown) <= NAME_LENGTH else shown[:NAME_LENGTH] + "…"
 
 
-def _printable(name: str) -> str:
-    return name if name.isascii() and name.isprintable() else ascii(name)[1:-1]
+def _next_step(verdict: Verdict) -> str:
+    if verdict.reason_class == "budget" and verdict.fields.get("scope") == "run":
+        return SAME_RUN
+    return NEXT_STEP.get(verdict.reason_class, ALLOWED_ONLY)
+
+
+def _listed(entries: list[str]) -> str:
+    more = len(entries) - ENTRIES_LISTED
+    return ", ".join(entries[:ENTRIES_LISTED]) + (f" and {more} more" if more > 0 else "")
