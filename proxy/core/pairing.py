@@ -67,14 +67,16 @@ def paired(messages: Iterable[Message]) -> Pairing:
     walk = _Walk()
     for index, message in enumerate(messages):
         walk.read(index, message)
-    return Pairing(tuple(walk.pairs), tuple(walk.foreign), tuple(walk.duplicates))
+    pairs = (Pair(at, call, *answer) for (at, call), answer in zip(walk.calls, walk.answers, strict=True))
+    return Pairing(tuple(pairs), tuple(walk.foreign), tuple(walk.duplicates))
 
 
 class _Walk:
-    """The calls still open, by id: a stack of assistant turns, each a queue of places in `pairs`."""
+    """The calls still open, by id: a stack of assistant turns, each a queue of places in `calls`."""
 
     def __init__(self) -> None:
-        self.pairs: list[Pair] = []
+        self.calls: list[tuple[int, ToolCall]] = []
+        self.answers: list[tuple[ToolResult | None, int | None]] = []
         self.foreign: list[LooseResult] = []
         self.duplicates: list[LooseResult] = []
         self._open: dict[str, list[tuple[int, deque[int]]]] = {}
@@ -97,8 +99,9 @@ class _Walk:
         turns = self._open.setdefault(call.id, [])
         if not turns or turns[-1][0] != self._turn:
             turns.append((self._turn, deque()))
-        turns[-1][1].append(len(self.pairs))
-        self.pairs.append(Pair(index, call))
+        turns[-1][1].append(len(self.calls))
+        self.calls.append((index, call))
+        self.answers.append((None, None))
 
     def _close_call(self, index: int, result: ToolResult) -> None:
         turns = self._open.get(result.call_id)
@@ -108,9 +111,7 @@ class _Walk:
             (self.foreign if before is None else self.duplicates).append(loose)
             return
         places = turns[-1][1]
-        place = places.popleft()
+        self.answers[places.popleft()] = (result, index)
         if not places:
             turns.pop()
-        pair = self.pairs[place]
-        self.pairs[place] = Pair(pair.message_index, pair.call, result, index)
         self._answered[result.call_id] = result
