@@ -162,7 +162,7 @@ class AuditJournal:
         self.lost = 0
         self._redactor = redactor or Redactor()
         self._sink = sink
-        self._queue: queue.Queue[MakeRecord | None] = queue.Queue(queue_length)
+        self._queue: queue.Queue[MakeRecord | threading.Event | None] = queue.Queue(queue_length)
         self._lock = threading.Lock()
         self._missing = 0
         self._tokens: dict[tuple[str, int], int] = {}
@@ -252,10 +252,10 @@ class AuditJournal:
         """The run has got its outcome."""
         self._record(partial(audit_records.run_end_record, run, request_id=request_id, at=_now(at)))
 
-    async def flush(self) -> None:
-        """Waits until all that was taken in so far is with the sink."""
+    async def flush(self, seconds: float = 10.0) -> None:
+        """Waits until all that was taken in so far is written, at most this many seconds."""
         if not self._closed:
-            await asyncio.to_thread(self._queue.join)
+            await asyncio.to_thread(self._flush, seconds)
 
     async def close(self, seconds: float = 10.0) -> None:
         """Writes out all that was taken in; gives up on a disk that hangs after this many seconds, and says so."""
@@ -277,6 +277,12 @@ class AuditJournal:
         except queue.Full:
             self._lose("the disk is too slow")
 
+    def _flush(self, seconds: float) -> None:
+        reached = threading.Event()
+        with contextlib.suppress(queue.Full):
+            self._queue.put(reached, timeout=seconds)
+            reached.wait(seconds)
+
     def _stop(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
@@ -287,12 +293,13 @@ class AuditJournal:
 
     def _run(self) -> None:
         while (make := self._queue.get()) is not None:
+            if isinstance(make, threading.Event):
+                make.set()
+                continue
             try:
                 self._write(make)
             except Exception as fault:  # noqa: BLE001 - the thread must live on; what failed is counted and logged
                 self._lose(f"{type(fault).__name__}: {fault}")
-            finally:
-                self._queue.task_done()
         try:
             self._report_missing()
             if self._sink is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from proxy.core.messages import Request, Turn
 
 from . import printable, semconv as name, trace_content, trace_facts
@@ -16,8 +18,11 @@ _ANY_FAULT = 400
 class ModelSpan:
     """One try of a model request: a CLIENT span that ends when the answer has ended or nobody waits for it."""
 
-    def __init__(self, spans: Spans, provider: str, request: Request, server: Attributes) -> None:
+    def __init__(
+        self, spans: Spans, provider: str, request: Request, server: Attributes, on_end: Callable[[], None]
+    ) -> None:
         self._spans = spans
+        self._on_end = on_end
         self._provider = provider
         self._request = request
         self._server = server
@@ -85,6 +90,7 @@ class ModelSpan:
         )
         if failed:
             figures.upstream_fault(self._provider, error)
+        self._on_end()
 
     def _known(self, turn: Turn | None, first: float | None) -> Attributes:
         attributes = (

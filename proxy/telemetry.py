@@ -42,6 +42,7 @@ from .semconv import COMPAT_INSTRUMENTS, INSTRUMENTS, Instrument, Kind
 from .trace_facts import Attributes
 from .traces import Arrival, RequestTrace
 from .tracing import LiveSpan, SpanKind, Spans, ToolSpans, complain, harmless
+from .untold import UntoldRequest
 
 __all__ = ["ModelSpan", "RequestTrace", "Telemetry"]
 
@@ -291,6 +292,7 @@ class Telemetry:
         """`from_environment` is what makes one."""
         self._spans = spans
         self._providers = providers
+        self._recording = providers is not None
 
     @classmethod
     def from_environment(
@@ -331,7 +333,7 @@ class Telemetry:
 
     def request(self, arrival: Arrival) -> RequestTrace:
         """A request of an agent has arrived."""
-        return RequestTrace(self._spans, arrival)
+        return (RequestTrace if self._recording else UntoldRequest)(self._spans, arrival)
 
     @harmless
     def engine_decided(self, phase: str, seconds: float, fault: str = "") -> None:

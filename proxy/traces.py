@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
@@ -24,11 +25,13 @@ from proxy.core.verdicts import Action, Verdict
 from proxy.dialects import Dialect, Route
 
 from . import printable, semconv as name, trace_content, trace_facts
-from .model_spans import ModelSpan
+from .model_spans import CLIENT_GONE, ModelSpan
 from .trace_facts import Attributes
 from .tracing import NANO, JudgedCall, LiveSpan, Spans, complain, harmless
 
 _SERVER_FAULT = 500
+_HUNG_UP = 499
+"""What proxies write for a request whose client did not wait; never sent to anybody."""
 
 
 class Arrival(Protocol):
@@ -67,18 +70,18 @@ class RequestTrace:
         self._server: LiveSpan | None = None
         self._run: Run | None = None
         self._offered: Collection[str] = ()
-        self._models: list[ModelSpan] = []
+        self._open_models = 0
         self._told: list[Verdict] = []
         self._outcome_told = False
-        self._finished = False
+        self._status: int | None = None
+        self._error = ""
         self._arrived()
 
     @harmless
     def _arrived(self) -> None:
         arrival = self._arrival
         self._route = route_of(arrival.dialect.routes, arrival.method, arrival.path)
-        headers = {key.lower(): value for key, value in arrival.headers.items()}
-        self._agent = self._spans.tracing.remote(headers)
+        self._agent = agents_span(self._spans, arrival)
 
     @property
     def trace_id(self) -> str:
@@ -107,6 +110,11 @@ class RequestTrace:
                 ),
                 start_ns=self._started_ns,
             )
+            # Whoever lets go of a request without an end (the agent hung up) ends its span by that.
+            self._left = weakref.finalize(
+                self, _left, self._spans, self._server, self._started_ns, arrival.method, self._route
+            )
+            self._left.atexit = False
         return self._server
 
     # --- whose request this is ------------------------------------------------------------------------------
@@ -152,7 +160,7 @@ class RequestTrace:
     ) -> ModelSpan:
         """A try of a model request leaves. `base_url` is where to; empty: the dialect's own."""
         server = _server_of(base_url or dialect.base_url)
-        model = ModelSpan(self._spans, dialect.provider, request, server)
+        model = ModelSpan(self._spans, dialect.provider, request, server, self._model_ended)
         self._offered = request.tool_names
         try:
             title = f"{trace_facts.operation(dialect.provider)} {printable.name(request.model)}".rstrip()
@@ -161,7 +169,7 @@ class RequestTrace:
             if attempt > 1:
                 attributes |= {name.ATTEMPT: attempt, name.HTTP_RESEND: attempt - 1}
             model.begin(self._spans.tracing.start(title, "client", below=self._span(), attributes=attributes))
-            self._models.append(model)
+            self._open_models += 1
         except Exception as fault:  # noqa: BLE001 - telemetry never breaks a request
             complain("model_call", fault)
         return model
@@ -289,23 +297,52 @@ class RequestTrace:
 
     @harmless
     def finish(self, status: int, error_type: str = "") -> None:
-        """The reply's status is known and nothing more will happen. A refusal by policy is no fault of the server."""
-        if self._finished:
+        """The reply's status is known: the SERVER span ends, or does so with the last model request still open.
+
+        A refusal by policy is no fault of the server: only a status of 500 and more is an error.
+        """
+        if self._status is None:
+            self._status = status
+            self._error = printable.name(error_type or str(status)) if status >= _SERVER_FAULT else ""
+            self._end_if_over()
+
+    def _model_ended(self) -> None:
+        self._open_models -= 1
+        self._end_if_over()
+
+    def _end_if_over(self) -> None:
+        if self._status is None or self._open_models > 0:
             return
-        self._finished = True
-        for model in self._models:
-            model.abandoned()
-        error = error_type or str(status) if status >= _SERVER_FAULT else ""
-        attributes: Attributes = {name.HTTP_STATUS: status}
         span = self._span()
-        if error:
-            attributes[name.ERROR_TYPE] = printable.name(error)
+        self._left.detach()
+        if self._error:
+            span.set({name.ERROR_TYPE: self._error})
             span.fail()
-        span.set(attributes)
-        now_ns = self._spans.now_ns()
-        span.end(now_ns)
-        seconds = max(0, now_ns - self._started_ns) / NANO
-        self._spans.figures.request_ended(self._arrival.method, self._route, status, seconds, error)
+        span.set({name.HTTP_STATUS: self._status})
+        _end(
+            self._spans,
+            span,
+            self._started_ns,
+            (self._arrival.method, self._route, self._status, self._error),
+        )
+
+
+def agents_span(spans: Spans, arrival: Arrival) -> LiveSpan | None:
+    """The span that the agent's headers name."""
+    return spans.tracing.remote({key.lower(): value for key, value in arrival.headers.items()})
+
+
+def _end(spans: Spans, span: LiveSpan, started_ns: int, labels: tuple[str, str, int, str]) -> None:
+    now_ns = spans.now_ns()
+    span.end(now_ns)
+    method, route, status, error = labels
+    spans.figures.request_ended(method, route, status, max(0, now_ns - started_ns) / NANO, error)
+
+
+@harmless
+def _left(spans: Spans, span: LiveSpan, started_ns: int, method: str, route: str) -> None:
+    span.set({name.ERROR_TYPE: CLIENT_GONE})
+    _end(spans, span, started_ns, (method, route, _HUNG_UP, CLIENT_GONE))
 
 
 def _nanoseconds(at: float) -> int:

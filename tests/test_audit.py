@@ -103,6 +103,19 @@ async def test_secrets_are_redacted_by_the_configured_keys(tmp_path: Path) -> No
     assert "CANARY" not in path.read_text()
 
 
+async def test_what_was_recorded_so_far_can_be_waited_for() -> None:
+    disk = Disk()
+    journal = AuditJournal(disk)
+    for number in range(100):
+        journal.step(sample.run(), sample.step(number=number), request_id="r")
+    await journal.flush()
+
+    assert len(disk.lines) == 100
+
+    await journal.close()
+    await journal.flush()
+
+
 async def test_without_a_path_nothing_is_written_and_nothing_lost() -> None:
     for path in (None, ""):
         journal = AuditJournal.from_settings(Journal(path))

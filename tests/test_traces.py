@@ -188,7 +188,7 @@ def test_refusals_are_events_even_where_the_agent_switched_its_trace_off(whole: 
     """D12: an audit trail does not depend on sampling."""
     first_request(whole, sample.run(), {"traceparent": AGENT[:-2] + "00"})
 
-    assert whole.spans == ()
+    assert not whole.spans
     (event,) = whole.events("callgate.decision")
     assert event.attributes[name.TOOL_NAME] == "delete_all"
     assert f"{event.trace_id:032x}" == AGENT_TRACE
@@ -224,7 +224,7 @@ def test_a_request_decision_is_a_span_only_if_something_acted(whole: Told) -> No
     trace = whole.request()
     trace.request_decision([], Action.PASS)
     trace.request_decision([sample.verdict(mode=Mode.SHADOW, call=None)], Action.PASS)
-    assert whole.spans == ()
+    assert not whole.spans
 
     limit = sample.verdict(
         "rounds", check="budget.rounds", action=Action.FINISH, call=None, reason_class="budget"
@@ -295,7 +295,7 @@ def test_a_result_without_times_makes_no_tool_span(whole: Told) -> None:
     trace = whole.request()
     trace.tool_result(sample.step(released_at=0.0), sample.run())
 
-    assert whole.spans == ()
+    assert not whole.spans
     assert whole.events("callgate.tool.result")
 
 
@@ -342,13 +342,28 @@ def test_a_refusal_is_no_fault_of_the_server_and_a_fault_is(whole: Told) -> None
     assert down.name == "POST", "a path that is no route is no span name"
 
 
-def test_an_answer_left_open_ends_with_its_request(whole: Told) -> None:
+def test_a_request_ends_no_sooner_than_its_last_model_request(whole: Told) -> None:
+    trace = whole.request()
+    model = trace.model_call(dialect=sample.dialect(), request=sample.request(), round_number=1, attempt=1)
+    trace.finish(200)
+    assert not whole.spans
+
+    model.finished(sample.turn(), 200)
+
+    assert [span.name for span in whole.spans] == ["chat maple-1", "POST /v1/chat"]
+
+
+def test_a_request_that_was_let_go_of_without_an_end_has_ended(whole: Told) -> None:
     """B2: the client hung up."""
     trace = whole.request()
-    trace.model_call(dialect=sample.dialect(), request=sample.request(), round_number=1, attempt=1)
-    trace.finish(200)
+    model = trace.model_call(dialect=sample.dialect(), request=sample.request(), round_number=1, attempt=1)
+    model.abandoned()
+    del trace, model
 
-    assert whole.facts("chat maple-1")[name.RESPONSE_FINISH] == ("error",)
+    assert [span.name for span in whole.spans] == ["chat maple-1", "POST /v1/chat"]
+    assert whole.facts("POST /v1/chat")[name.ERROR_TYPE] == "cancelled"
+    (point,) = whole.metrics()["http.server.request.duration"]
+    assert (point.attributes[name.HTTP_STATUS], point.attributes[name.ERROR_TYPE]) == (499, "cancelled")
 
 
 def test_organisation_team_and_agent_are_told_and_hold_time_is_counted(whole: Told) -> None:
