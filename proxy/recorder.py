@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .audit import AuditJournal
-    from .core.messages import RequestEdit
+    from .core.limits import Limits
+    from .core.messages import RequestEdit, Usage
     from .core.runs import Run, Step
     from .core.verdicts import Facts, Verdict
     from .telemetry import RequestTrace
@@ -25,6 +26,7 @@ class Recorder:
         """`trace` is the request's server span."""
         self._id = request_id
         self._audit = audit
+        self._limits: Limits | None = None
         self.trace = trace
 
     def results(self, run: Run, steps: Sequence[Step]) -> None:
@@ -36,8 +38,9 @@ class Recorder:
     def request_judged(self, facts: Facts, verdicts: Sequence[Verdict], move: Forward | Answer) -> None:
         """The request was judged."""
         action = _action(verdicts)
-        if action is not Action.PASS:
-            self.trace.request_decision(verdicts, action)
+        self._limits = facts.limits
+        self.trace.identified(facts.identity)
+        self.trace.request_decision(verdicts, action, facts.decision.revision)
         self._audit.decision(
             facts.run,
             request_id=self._id,
@@ -79,8 +82,13 @@ class Recorder:
             verdicts=verdicts,
             action=_action(verdicts),
             calls=facts.calls,
+            refused=refused,
             policy=facts.decision.revision,
         )
+
+    def answered(self, run: Run, usage: Usage) -> None:
+        """A model request was answered and took this much."""
+        self._audit.answered(run, run.spent.rounds, usage.input_tokens)
 
     def answer_judged(self, facts: Facts, verdicts: Sequence[Verdict]) -> None:
         """A final answer was judged, or the provider ran calls of its own in it (recorded as not inspected)."""
@@ -99,7 +107,7 @@ class Recorder:
     def concluded(self, run: Run) -> None:
         """The turn is over; `run` holds its outcome."""
         if run.outcome is not Outcome.RUNNING:
-            self.trace.run_ended(run)
+            self.trace.run_ended(run, self._limits)
             self._audit.run_ended(run, request_id=self._id)
 
     def finish(self, status: int, error: str = "") -> None:

@@ -150,6 +150,8 @@ class Round:
         if self._reservation is not None:
             reservation, self._reservation = self._reservation, None
             usage = self._turn.usage if self._turn else None
+            if usage is not None:
+                self._state.recorder.answered(self._state.run, usage)
             self._state.run = await asyncio.shield(
                 self._ledger.settle_round(reservation, usage, text_bytes=self.text_bytes, sent=self._sent)
             )
@@ -179,6 +181,7 @@ class Round:
                 request=self._state.request,
                 round_number=self._state.run.spent.rounds,
                 attempt=attempt,
+                base_url=self._settings.upstream.provider(self._state.dialect.name).base_url or "",
             )
             try:
                 self._answer = await self._upstream.send(self._outgoing(body, limits))
@@ -259,4 +262,4 @@ class Round:
             return
         status = self._answer.status if self._answer is not None else 0
         self._span.finished(self._turn, status, self._error)
-        self._span = None
+        self._span, self._error = None, ""
