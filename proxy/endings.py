@@ -57,12 +57,16 @@ class Endings:
         state.run = await self._ledger.record_answer(state.run, said, outcome, detail, report or text)
         state.recorder.concluded(state.run)
 
+    def problem_of(self, answer: Answer) -> Problem | None:
+        """The error as which this answer is to be said; None: it is said as an answer."""
+        if answer.problem is None and self._settings.denied == "error" and answer.outcome is not Outcome.COMPLETED:
+            return Problem(403, answer.detail, answer.text)
+        return answer.problem
+
     async def say(self, state: State, answer: Answer) -> Reply:
         """An answer made by program, streamed or whole as the agent asked; or an error where so decided."""
         await self.conclude(state, answer.text, answer.outcome, answer.detail)
-        problem = answer.problem
-        if problem is None and self._settings.denied == "error" and answer.outcome is not Outcome.COMPLETED:
-            problem = Problem(403, answer.detail, answer.text)
+        problem = self.problem_of(answer)
         if problem is not None:
             state.recorder.finish(problem.status)
             reply = problem_reply(state.dialect, problem)

@@ -356,7 +356,8 @@ class Gate:
             self._ask_again(state, reader.turn(), relay.move)
         elif relay.move is not None:
             await self._endings.conclude(state, relay.move.text, relay.move.outcome, relay.move.detail)
-            yield writer.closing(relay.move.text)
+            problem = self._endings.problem_of(relay.move)
+            yield writer.closing(relay.move.text) if problem is None else writer.failed(problem)
         elif relay.failed is not None:
             round_.failed(relay.failed.code)
             if relay.fresh and relay.stopped:

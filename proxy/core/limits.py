@@ -163,6 +163,7 @@ def shortage(scope: str, bounds: Bounds, spent: Amounts, seconds: float, ask: Am
 
     Tokens are short when they are used up already, not when the estimate of the next request might pass the
     limit: a result that arrives exactly at the limit is delivered (E6), and an estimate is no sure bound (E4).
+    For a call they never are: it costs none, and what its own round put aside is not used up yet.
     """
     for unit, asked in (("rounds", ask.rounds), ("calls", ask.calls)):
         limit = getattr(bounds, unit)
@@ -177,7 +178,7 @@ def shortage(scope: str, bounds: Bounds, spent: Amounts, seconds: float, ask: Am
     for unit in ("input_tokens", "output_tokens", "total_tokens"):
         limit = getattr(bounds, unit)
         used = getattr(spent, unit)
-        if limit is not None and used >= limit:
+        if limit is not None and not ask.calls and used >= limit:
             return Shortage(scope, unit, limit, used)
     if bounds.seconds is not None and seconds >= bounds.seconds:
         return Shortage(scope, "seconds", bounds.seconds, round(seconds, 3))
