@@ -67,7 +67,6 @@ def test_a_model_request_is_one_client_span_that_ends_with_the_answer() -> None:
 
 
 def test_a_further_try_says_so() -> None:
-    """E2: tries count."""
     with told() as whole:
         model_call(whole, attempt=3).finished(sample.turn(), 200)
 
@@ -96,7 +95,7 @@ def test_a_failure_is_an_error_with_its_type(turn: Any, status: int, error: str,
 
 
 def test_an_answer_that_nobody_waited_for_is_no_error_but_has_no_finish() -> None:
-    """B2: the client hangs up."""
+    """The client hung up."""
     with told() as whole:
         model_call(whole).abandoned(sample.turn(finish=("stop",)))
 

@@ -72,7 +72,7 @@ def trace_ids(whole: Told) -> set[str]:
 
 
 def test_a_run_of_an_agent_that_traces_nothing_is_one_trace_below_its_first_request(whole: Told) -> None:
-    """A8, B6: the whole run can be read from one trace, refused calls included."""
+    """B6: the whole run can be read from one trace, refused calls included."""
     second_request(whole, first_request(whole, sample.run()))
 
     assert len(trace_ids(whole)) == 1
@@ -185,7 +185,7 @@ def test_a_call_that_was_allowed_or_refused_is_a_guardrail_to_viewers(whole: Tol
 
 
 def test_refusals_are_events_even_where_the_agent_switched_its_trace_off(whole: Told) -> None:
-    """D12: an audit trail does not depend on sampling."""
+    """What was refused does not depend on sampling."""
     first_request(whole, sample.run(), {"traceparent": AGENT[:-2] + "00"})
 
     assert not whole.spans
@@ -220,7 +220,7 @@ def test_a_verdict_about_the_whole_turn_is_counted_once(whole: Told) -> None:
 
 
 def test_a_request_decision_is_a_span_only_if_something_acted(whole: Told) -> None:
-    """B3, B6: the over-limit path can be read from the trace."""
+    """B6: the over-limit path can be read from the trace."""
     trace = whole.request()
     trace.request_decision([], Action.PASS)
     trace.request_decision([sample.verdict(mode=Mode.SHADOW, call=None)], Action.PASS)
@@ -264,7 +264,7 @@ def test_a_result_is_a_link_to_its_decision_and_an_event(whole: Told) -> None:
 
 
 def test_a_made_up_tool_span_says_that_it_was_seen_from_the_proxy(whole: Told) -> None:
-    """A10: the tool timed out."""
+    """Its tool timed out."""
     run = first_request(whole, sample.run())
     trace = whole.request()
     trace.belongs_to(run, is_new=False)
@@ -300,7 +300,7 @@ def test_a_result_without_times_makes_no_tool_span(whole: Told) -> None:
 
 
 def test_the_end_of_a_run_is_on_its_last_request_and_an_event(whole: Told) -> None:
-    """B6, C12, E8: rounds and outcome can be verified from the trace."""
+    """B6, E8: rounds and outcome can be verified from the trace."""
     trace = whole.request()
     run = sample.run(outcome=Outcome.LIMIT_REACHED, outcome_detail="turn.rounds")
     trace.belongs_to(run, is_new=True)
@@ -354,7 +354,7 @@ def test_a_request_ends_no_sooner_than_its_last_model_request(whole: Told) -> No
 
 
 def test_a_request_that_was_let_go_of_without_an_end_has_ended(whole: Told) -> None:
-    """B2: the client hung up."""
+    """The client hung up."""
     trace = whole.request()
     model = trace.model_call(dialect=sample.dialect(), request=sample.request(), round_number=1, attempt=1)
     model.abandoned()
