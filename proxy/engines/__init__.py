@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from .bundle import Bundle, BundleFault, load_bundle
+from .findings import LintFault, Severity
+from .policies import Description, Policies, PolicySettings, open_policies
+from .rego_tests import RegoTest, run_policy_tests
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+__all__ = [
+    "Bundle",
+    "BundleFault",
+    "Description",
+    "Engine",
+    "LintFault",
+    "Policies",
+    "PolicySettings",
+    "RegoTest",
+    "Severity",
+    "load_bundle",
+    "open_policies",
+    "run_policy_tests",
+]
 
 
 class Engine(Protocol):
@@ -18,7 +38,8 @@ class Engine(Protocol):
     async def decide(self, document: Mapping[str, object]) -> Mapping[str, object]:
         """The decision document for this input document.
 
-        Raises EngineFault on error, undefined, time-out; never returns a partial decision.
+        Made under the policies whose `revision` is read just before. Raises EngineFault on error, undefined,
+        time-out; never returns a partial decision.
         """
 
     async def close(self) -> None:
