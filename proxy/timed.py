@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
 
-from proxy.core.limits import Amounts, Limits, Reservation, Shortage
-from proxy.core.runs import Run, RunChange
-from proxy.engines import Engine
-from proxy.errors import Fault
-from proxy.stores import Store
+from .errors import Fault
 
-Observe = Callable[[str, float, str], None]
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+
+    from .core.limits import Amounts, Limits, Reservation, Shortage
+    from .core.runs import Run, RunChange
+    from .engines import Engine
+    from .stores import Store
+
+Observe: TypeAlias = "Callable[[str, float, str], None]"
 """(what was asked, seconds, code of the fault or empty)."""
-Clock = Callable[[], float]
+Clock: TypeAlias = "Callable[[], float]"
 
 
 @asynccontextmanager
