@@ -2,8 +2,8 @@
 
 Laws:
 1. From the first frame that carries a piece of a call until every choice with a call has ended, frames are held;
-   only text of other choices still passes.
-2. Frames leave in the order in which they came, verbatim: the gate never writes.
+   only text of choices of which nothing is held still passes.
+2. The frames of a choice leave in the order in which they came, verbatim: the gate never writes.
 3. A call that never becomes whole is never among `calls`: what broke off cannot be released.
 """
 
@@ -26,6 +26,7 @@ class StreamGate:
         self._held: list[Frame] = []
         self._held_bytes = 0
         self._waiting: set[int] = set()
+        self._behind: set[int] = set()
         self._pieces: dict[CallKey, None] = {}
         self._calls: list[ToolCall] = []
         self.failed = False
@@ -76,8 +77,11 @@ class StreamGate:
         self._held.append(frame)
         self._held_bytes += len(frame.raw)
         for event in frame.events:
-            if isinstance(event, ChoiceEnded):
+            if isinstance(event, TextDelta):
+                self._behind.add(event.choice)
+            elif isinstance(event, ChoiceEnded):
                 self._waiting.discard(event.choice)
+                self._behind.add(event.choice)
             elif isinstance(event, StreamEnded):
                 self._waiting.clear()
             elif isinstance(event, StreamFailed):
@@ -89,11 +93,13 @@ class StreamGate:
         held, self._held = self._held, []
         self._held_bytes = 0
         self._waiting.clear()
+        self._behind.clear()
         self._pieces.clear()
         self._calls.clear()
         return held
 
     def _passes_by(self, frame: Frame) -> bool:
         return bool(frame.events) and all(
-            isinstance(event, TextDelta) and event.choice not in self._waiting for event in frame.events
+            isinstance(event, TextDelta) and event.choice not in self._waiting | self._behind
+            for event in frame.events
         )
