@@ -245,13 +245,18 @@ def _matched(run: Run, calls: Sequence[ToolCall], *, known: bool) -> list[Step |
     """For each call of a history the step that it is; None for a call that the run does not hold yet.
 
     Where an id comes more than once, the newest calls are the newest steps. A call that came back altered is still
-    the one that was released under its id: it must not count twice.
+    the one that was released under its id: it must not count twice. `known`: the calls stand behind all that was read
+    before, so they can only be such as still wait for their result.
     """
     found: list[Step | None] = [None] * len(calls)
+    candidates = [
+        step
+        for step in run.steps
+        if step.status is StepStatus.PENDING or (step.status is not StepStatus.REFUSED and not known)
+    ]
     steps: dict[tuple[str, str], list[Step]] = {}
-    for step in run.steps:
-        if step.status is not StepStatus.REFUSED:
-            steps.setdefault((step.call_id, step.fingerprint), []).append(step)
+    for step in candidates:
+        steps.setdefault((step.call_id, step.fingerprint), []).append(step)
     places: dict[tuple[str, str], list[int]] = {}
     for place, call in enumerate(calls):
         places.setdefault((call.id, fingerprint_of(call, run.traits)), []).append(place)
@@ -260,9 +265,8 @@ def _matched(run: Run, calls: Sequence[ToolCall], *, known: bool) -> list[Step |
             found[place] = step
     taken = {step.number for step in found if step is not None}
     left: dict[str, list[Step]] = {}
-    for step in run.steps:
-        is_candidate = step.status is StepStatus.PENDING or not known
-        if is_candidate and step.status is not StepStatus.REFUSED and step.number not in taken:
+    for step in candidates:
+        if step.number not in taken:
             left.setdefault(step.call_id, []).append(step)
     for place in reversed(range(len(calls))):
         if found[place] is None and left.get(calls[place].id):
