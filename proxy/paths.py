@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from multidict import MultiMapping
 
@@ -15,6 +16,7 @@ from proxy.settings import Settings
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})?")
 _NEVER_ENCODED = frozenset("/\\%")
+_LONGEST = 512
 _HOLE = re.compile(r"\{[a-z_]+\}")
 
 
@@ -22,15 +24,18 @@ def canonical(target: str) -> str | None:
     """The request target in its one form: single slashes, nothing encoded that need not be, query as received.
 
     None where a reader further on might understand another path: encoded slashes, dot segments, control
-    characters, anything but an absolute path.
+    characters, anything but an absolute path, more than 512 letters.
     """
     path, mark, query = target.partition("?")
-    if (
-        not path.startswith("/")
-        or not target.isascii()
-        or not target.isprintable()
-        or set(target) & set("\\# ")
-    ):
+    form = _form(path) if len(path) <= _LONGEST else None
+    if form is None or not query.isascii() or not query.isprintable() or set(query) & set("# "):
+        return None
+    return f"{form}{mark}{query}"
+
+
+@lru_cache(maxsize=512)
+def _form(path: str) -> str | None:
+    if not path.startswith("/") or not path.isascii() or not path.isprintable() or set(path) & set("\\# "):
         return None
     decoded: list[str] = []
     end = 0
@@ -43,7 +48,7 @@ def canonical(target: str) -> str | None:
     segments = [segment for segment in ("".join(decoded) + path[end:]).split("/") if segment]
     if not {".", ".."}.isdisjoint(segments):
         return None
-    return f"/{'/'.join(segments)}{mark}{query}"
+    return "/" + "/".join(segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,13 @@ class Routes:
                 else:
                     self._exact.setdefault(route.path, []).append((dialect, route))
 
+        # Nearly every request is for a guarded route that one dialect has: nothing is left to be found out.
+        self._sure = {
+            (route.method, path): Found(dialect, route)
+            for path, ((dialect, route), *others) in self._exact.items()
+            if route.guarded and not others
+        }
+
     @property
     def served(self) -> str:
         """What is served, in words."""
@@ -81,6 +93,8 @@ class Routes:
     def find(self, method: str, path: str | None, headers: MultiMapping[str]) -> Found:
         """The route of this canonical path; else the dialect in whose shape the refusal is best said."""
         place = (path or "/").partition("?")[0]
+        if sure := self._sure.get((method, place)):
+            return sure
         here = list(self._at(place))
         fitting = [(dialect, route) for dialect, route in here if route.method == method]
         if fitting:

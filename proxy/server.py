@@ -47,8 +47,10 @@ class _HungUpError(Exception):
 class AgentSide:
     """Serves agents, and knows which of their requests are open."""
 
-    def __init__(self, gate: Gatekeeper, settings: Settings, served: Sequence[Dialect]) -> None:
-        """Serves the routes of these dialects."""
+    def __init__(
+        self, gate: Gatekeeper, settings: Settings, served: Sequence[Dialect] = dialects.DIALECTS
+    ) -> None:
+        """Serves the routes of these dialects. Run it with `runner_of`."""
         self._gate = gate
         self._settings = settings
         self._routes = Routes(served, settings)
@@ -77,7 +79,7 @@ class AgentSide:
         for task in self._open:
             task.cancel()
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers one request of an agent."""
         task = asyncio.current_task()
         if task is None:  # pragma: no cover
@@ -95,7 +97,7 @@ class AgentSide:
             response.force_close()
         return response
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path = canonical(request.raw_path)
         found = self._routes.find(request.method, path, request.headers)
         dialect = found.dialect
@@ -119,7 +121,7 @@ class AgentSide:
             request, dialect, web.StreamResponse(status=reply.status, headers=headers), reply.body
         )
 
-    def _stay_if_expired(self, request: web.Request) -> None:
+    def _stay_if_expired(self, request: web.BaseRequest) -> None:
         """Called on cancellation: goes on only if it was us, and the client is still there to be told."""
         task = asyncio.current_task()
         if not self._expired or task is None or request.transport is None or request.transport.is_closing():
@@ -128,7 +130,7 @@ class AgentSide:
 
     # --- in -------------------------------------------------------------------------------------------------
 
-    async def _reply(self, request: web.Request, path: str | None, found: Found) -> Reply:
+    async def _reply(self, request: web.BaseRequest, path: str | None, found: Found) -> Reply:
         if path is None or found.route is None:
             return self._not_served(request.method, path, found)
         peer = request.remote or ""
@@ -151,7 +153,7 @@ class AgentSide:
             reply.headers.append(("allow", ", ".join(found.allowed)))
         return reply
 
-    async def _body(self, request: web.Request, *, guarded: bool) -> tuple[CIMultiDictProxy[str], bytes]:
+    async def _body(self, request: web.BaseRequest, *, guarded: bool) -> tuple[CIMultiDictProxy[str], bytes]:
         """The headers and the body as the gate reads them: not compressed, and called JSON if they are judged."""
         headers = request.headers
         if guarded:
@@ -176,7 +178,11 @@ class AgentSide:
     # --- out ------------------------------------------------------------------------------------------------
 
     async def _stream(
-        self, request: web.Request, dialect: Dialect, response: web.StreamResponse, body: AsyncIterator[bytes]
+        self,
+        request: web.BaseRequest,
+        dialect: Dialect,
+        response: web.StreamResponse,
+        body: AsyncIterator[bytes],
     ) -> web.StreamResponse:
         problem = None
         try:
@@ -200,7 +206,7 @@ class AgentSide:
         return response
 
     async def _pump(
-        self, request: web.Request, response: web.StreamResponse, body: AsyncIterator[bytes]
+        self, request: web.BaseRequest, response: web.StreamResponse, body: AsyncIterator[bytes]
     ) -> None:
         """Writes the body as fast as the client takes it, and no faster than it comes."""
         try:
@@ -225,7 +231,7 @@ def _too_large(limit: int) -> ClientFault:
     )
 
 
-async def _read(request: web.Request, limit: int) -> bytes:
+async def _read(request: web.BaseRequest, limit: int) -> bytes:
     """The whole body as it came. Raises ClientFault."""
     if (request.content_length or 0) > limit:
         raise _too_large(limit)
@@ -272,7 +278,7 @@ def _called_json(headers: CIMultiDictProxy[str]) -> CIMultiDictProxy[str]:
 
 
 async def _cut_off(
-    request: web.Request, dialect: Dialect, response: web.StreamResponse, problem: Problem
+    request: web.BaseRequest, dialect: Dialect, response: web.StreamResponse, problem: Problem
 ) -> None:
     """Ends a stream that cannot go on. Where nothing can be said in it, it breaks off and is seen to."""
     try:
@@ -288,29 +294,18 @@ async def _cut_off(
         request.transport.abort()
 
 
-AGENT_SIDE = web.AppKey("agent_side", AgentSide)
+def runner_of(side: AgentSide) -> web.ServerRunner:
+    """A runner as it has to be: a hang-up cancels, bodies arrive as they were sent.
 
-
-def build_app(
-    gate: Gatekeeper, settings: Settings, served: Sequence[Dialect] | None = None
-) -> web.Application:
-    """The app for agents; every path leads to `AgentSide`, which knows the routes. Run it with `runner_of`."""
-    side = AgentSide(gate, settings, dialects.DIALECTS if served is None else served)
-    app = web.Application()
-    app[AGENT_SIDE] = side
-    app.router.add_route("*", "/{path:.*}", side.answer)
-    return app
-
-
-def runner_of(app: web.Application) -> web.AppRunner:
-    """A runner as the app needs it: a hang-up cancels, bodies arrive as they were sent."""
-    return web.AppRunner(
-        app,
+    aiohttp's low-level server: an application would route a second time, for a tenth of a request's cost.
+    """
+    server = web.Server(
+        side.answer,
         handler_cancellation=True,
         auto_decompress=False,
         access_log=None,
         logger=log,
-        shutdown_timeout=FAREWELL_SECONDS,
         max_line_size=_HEADER_BYTES,
         max_field_size=_HEADER_BYTES,
     )
+    return web.ServerRunner(server, shutdown_timeout=FAREWELL_SECONDS)

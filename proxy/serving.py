@@ -13,7 +13,7 @@ from aiohttp import web
 from proxy.admin import Readiness, build_admin
 from proxy.config import SettingsFault
 from proxy.exchange import Gatekeeper
-from proxy.server import AGENT_SIDE, FAREWELL_SECONDS, AgentSide, build_app, runner_of
+from proxy.server import FAREWELL_SECONDS, AgentSide, runner_of
 from proxy.settings import Settings
 
 
@@ -42,13 +42,13 @@ async def serve(  # noqa: PLR0913 (parts of the process, all but two by name)
     """
     readiness = readiness or Readiness()
     hurry = asyncio.Event()
-    app = build_app(gate, settings)
-    agents = runner_of(app)
+    side = AgentSide(gate, settings)
+    agents = runner_of(side)
     operator = web.AppRunner(admin or build_admin(settings, readiness), access_log=None, shutdown_timeout=1.0)
     try:
         with _signals(hurry) if stop is None else nullcontext(stop) as asked:
-            for runner in (agents, operator):
-                await runner.setup()
+            await agents.setup()
+            await operator.setup()
             to_operators = await _listen(operator, "admin", settings.admin.host, settings.admin.port)
             to_agents = await _listen(
                 agents, "listen", settings.listen.host, settings.listen.port, reuse=reuse_port
@@ -57,13 +57,13 @@ async def serve(  # noqa: PLR0913 (parts of the process, all but two by name)
                 started(Started(to_agents, to_operators))
             await asked.wait()
             readiness.draining = True
-            await _drain(agents, app[AGENT_SIDE], settings.drain_seconds, hurry)
+            await _drain(agents, side, settings.drain_seconds, hurry)
     finally:
         await agents.cleanup()
         await operator.cleanup()
 
 
-async def _listen(runner: web.AppRunner, name: str, host: str, port: int, *, reuse: bool = False) -> str:
+async def _listen(runner: web.BaseRunner, name: str, host: str, port: int, *, reuse: bool = False) -> str:
     try:
         await web.TCPSite(runner, host, port, reuse_port=reuse or None).start()
     except OSError as error:
@@ -94,7 +94,7 @@ def _signals(hurry: asyncio.Event) -> Iterator[asyncio.Event]:
                 loop.remove_signal_handler(number)
 
 
-async def _drain(runner: web.AppRunner, side: AgentSide, seconds: float, hurry: asyncio.Event) -> None:
+async def _drain(runner: web.BaseRunner, side: AgentSide, seconds: float, hurry: asyncio.Event) -> None:
     """Lets nobody in, waits for what is open, and cuts off what is still open then.
 
     Connections that are kept for later are not closed yet: a request may be on its way on one. It is answered, and

@@ -16,7 +16,7 @@ from proxy.core.messages import Problem, Request
 from proxy.dialects import DIALECTS
 from proxy.errors import ClientFault, UpstreamFault
 from proxy.exchange import Incoming, Reply
-from proxy.server import AGENT_SIDE, AgentSide, build_app, runner_of
+from proxy.server import AgentSide, runner_of
 from proxy.settings import Settings, setting_name
 from tests.raw_client import RawClient, connected, post
 
@@ -67,12 +67,12 @@ class Served:
 
 @asynccontextmanager
 async def serving(gate: FakeGate, **settings: Any) -> AsyncIterator[Served]:
-    app = build_app(gate, Settings.model_validate(settings))
-    runner = runner_of(app)
+    side = AgentSide(gate, Settings.model_validate(settings))
+    runner = runner_of(side)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield Served(runner.addresses[0][1], app[AGENT_SIDE])
+        yield Served(runner.addresses[0][1], side)
     finally:
         await runner.cleanup()
 
