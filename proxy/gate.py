@@ -129,7 +129,7 @@ class Gate:
         if opened.is_new and carrier:
             run = await self._ledger.trace(run, carrier)
         limits = smallest(settings.limits.to_core(), decision.limits)
-        facts = Facts(identity, request, run, decision, limits, self._clock(), settings.checks.to_core())
+        facts = Facts(identity, request, run, decision, limits, self._clock(), settings.for_checks())
         request_id = f"req_{secrets.token_hex(8)}"
         state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts)
         state.reasks_left, state.retries_left = settings.reask.per_turn, settings.upstream.retries
@@ -353,6 +353,8 @@ class Gate:
         """What follows when the frames of one answer are over."""
         if isinstance(relay.move, AskAgain):
             await round_.drain(reader)
+            if left := relay.abandoned():
+                yield left
             self._ask_again(state, reader.turn(), relay.move)
         elif relay.move is not None:
             await self._endings.conclude(state, relay.move.text, relay.move.outcome, relay.move.detail)

@@ -48,6 +48,7 @@ class Relay:
         self.released = 0
         """How many calls left."""
         self.stopped = False
+        self._dropped: list[Frame] = []
 
     async def feed(self, frames: Sequence[Frame], *, may_retry: bool) -> AsyncGenerator[bytes, None]:
         """The bytes that these frames let out, in order. Text goes out before calls are judged."""
@@ -82,6 +83,10 @@ class Relay:
         self.failed = BROKEN
         return self._writer.failed(BROKEN)
 
+    def abandoned(self) -> bytes:
+        """The model is asked again. Called when the rest of the answer was read, since its usage comes last."""
+        return self._writer.abandoned(self._dropped, self._reader.turn())
+
     async def _judged(self) -> bytes:
         calls, broken = self._gate.calls, self._gate.broken
         keys: set[CallKey] = {*(call.key for call in calls), *broken}
@@ -98,5 +103,5 @@ class Relay:
         if isinstance(move, Release):
             self.released += len(calls) - len(move.refused)
             return self._writer.resolved(held, {calls[place].key for place in move.refused}, move.note)
-        self.move, self.stopped = move, True
-        return self._writer.abandoned(held, self._reader.turn()) if isinstance(move, AskAgain) else b""
+        self.move, self.stopped, self._dropped = move, True, held
+        return b""

@@ -88,6 +88,10 @@ class Dialect(Protocol):
         """Where the official SDK would send requests; the default upstream."""
 
     @property
+    def sdk_base_path(self) -> str:
+        """What the base URL of the official SDK has behind the host: `/v1` or nothing."""
+
+    @property
     def credential_headers(self) -> Sequence[str]:
         """Lower-case names of the headers that may carry the caller's key."""
 
@@ -123,18 +127,8 @@ class Dialect(Protocol):
         """The body of an error, as the official SDK expects it; `problem.fields` inside, for programs."""
 
 
-# Only now, since each of these modules needs the words above.
-from .anthropic import ANTHROPIC  # noqa: E402
-from .openai_chat import OPENAI_CHAT  # noqa: E402
+from .anthropic import ANTHROPIC  # noqa: E402  # only now: it needs the words above
+from .openai_chat import OPENAI_CHAT  # noqa: E402  # as above
 
 DIALECTS: tuple[Dialect, ...] = (OPENAI_CHAT, ANTHROPIC)
-"""All dialects, in the order in which a path is looked for."""
-
-
-def dialect_for(method: str, path: str) -> tuple[Dialect, Route] | None:
-    """The dialect that speaks on this path (as the SDK requests it, without query), and its route there."""
-    for dialect in DIALECTS:
-        for route in dialect.routes:
-            if (route.method, route.path) == (method, path):
-                return dialect, route
-    return None
+"""All dialects that are spoken. A path that several speak is told apart by its caller's headers."""

@@ -20,11 +20,13 @@ class OpenAIChat:
     name = "openai-chat"
     provider = "openai"
     base_url = "https://api.openai.com"
+    sdk_base_path = "/v1"
     credential_headers: Sequence[str] = ("authorization", "api-key")
     routes: Sequence[Route] = (
         Route("POST", "/v1/chat/completions"),
         Route("POST", "/chat/completions"),
         Route("GET", "/v1/models", guarded=False),
+        Route("GET", "/v1/models/{model}", guarded=False),
         Route("POST", "/v1/embeddings", guarded=False),
         Route("POST", "/v1/moderations", guarded=False),
     )
