@@ -26,6 +26,9 @@ from proxy.limit_settings import LimitSettings
 from proxy.redaction import DEFAULT_KEYS
 from proxy.setting_kinds import MIB, Broken, Count, HeaderName, Network, Part, Port, Positive, Seconds
 
+POLICY_FAULT = "policy.fault"
+"""The part of the policy check that speaks when the engine gives no decision."""
+
 
 def setting_name(dialect: str) -> str:
     """How a dialect is written in settings: `openai-like` becomes `openai_like`."""
@@ -233,16 +236,6 @@ class Checks(Part):
     max_argument_bytes: Positive = 262_144
     """Longer arguments are refused."""
 
-    def to_core(self) -> CheckSettings:
-        """The same in the words of the checks."""
-        return self._core
-
-    @cached_property
-    def _core(self) -> CheckSettings:
-        return CheckSettings(
-            self.modes, self.history == "repair", self.max_argument_depth, self.max_argument_bytes
-        )
-
 
 class Reask(Part):
     """A refused call goes back to the model inside the proxy."""
@@ -261,12 +254,10 @@ class Stream(Part):
 
 
 class Faults(Part):
-    """What follows when a part is down: `closed` refuses, `open` lets pass what could not be judged."""
+    """What follows when a part gives no answer: `closed` refuses, `open` records it and lets pass."""
 
     engine: Broken = "closed"
     """The policy engine gives no decision."""
-    store: Broken = "closed"
-    """Run state cannot be read or written."""
 
 
 class State(Part):
@@ -358,3 +349,13 @@ class Settings(Part):
         """Names of the headers that are for Callgate alone and never travel on."""
         said = self.identity.trusted_header
         return frozenset({said.organisation, said.team, said.agent, said.user, said.roles, self.headers.run})
+
+    def for_checks(self) -> CheckSettings:
+        """What the checks read of the settings."""
+        modes = dict(self.checks.modes)
+        if self.faults.engine == "open":
+            modes.setdefault(POLICY_FAULT, Mode.SHADOW)
+        checks = self.checks
+        return CheckSettings(
+            modes, checks.history == "repair", checks.max_argument_depth, checks.max_argument_bytes
+        )

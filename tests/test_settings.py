@@ -29,9 +29,9 @@ def test_the_defaults_listen_to_this_machine_only_and_fail_closed() -> None:
 
     assert settings.listen.host == settings.admin.host == "127.0.0.1"
     assert settings.admin.token.get_secret_value() == ""
-    assert (settings.faults.engine, settings.faults.store) == ("closed", "closed")
+    assert settings.faults.engine == "closed"
     assert not settings.telemetry.capture_content
-    assert settings.checks.to_core() == CheckSettings()
+    assert settings.for_checks() == CheckSettings()
 
 
 def test_each_dialect_has_an_upstream_of_its_own() -> None:
@@ -83,7 +83,7 @@ def test_keys_are_told_apart_and_written_as_digests_only() -> None:
 def test_checks_are_switched_by_dotted_name() -> None:
     checks = Settings.model_validate({"checks": {"modes": {"progress": "shadow", "progress.cycle": "off"}}})
 
-    core = checks.checks.to_core()
+    core = checks.for_checks()
 
     assert core.mode("progress.same_call") is Mode.SHADOW
     assert core.mode("progress.cycle") is Mode.OFF

@@ -49,8 +49,11 @@ class AnthropicMessages:
     routes = (
         Route("POST", "/v1/messages"),
         Route("POST", "/v1/messages/count_tokens", guarded=False),
+        Route("GET", "/v1/models", guarded=False),
+        Route("GET", "/v1/models/{model}", guarded=False),
     )
     base_url = "https://api.anthropic.com"
+    sdk_base_path = ""
     credential_headers = ("x-api-key", "authorization")
 
     def credential(self, key: str) -> Mapping[str, str]:

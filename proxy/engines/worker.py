@@ -136,12 +136,17 @@ def _fault(error: RegoError) -> bytes:
 
 
 def _bound_memory(most: int) -> None:
-    """A policy that collects without end ends itself, not its neighbours."""
+    """A policy that collects without end ends itself, not its neighbours. 0: no bound."""
+    if not most:
+        return
     try:
         import resource  # noqa: PLC0415 - not on every system
     except ImportError:
         return
     with contextlib.suppress(ValueError, OSError):
+        # On top of what is mapped already: the allocator keeps a gigabyte of addresses that it may never use.
+        with open("/proc/self/statm", encoding="ascii") as pages:
+            most += int(pages.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
@@ -164,12 +169,12 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
     if first is None:
         return
     order = json.loads(first)
-    _bound_memory(order["memory"])
     try:
         evaluator = _loaded(order)
     except RegoError as error:
         _answer(sink, FOUL, _fault(error))
         return
+    _bound_memory(order["memory"])
     _answer(sink, FAIR, b"{}")
     while (document := _frame(source)) is not None:
         _arm(order["stop_after"])

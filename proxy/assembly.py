@@ -1,0 +1,109 @@
+"""Puts the parts together: from settings to a gate that serves, and takes them apart again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .audit import AuditJournal
+from .engines import open_policies
+from .gate import Gate, Parts
+from .ledger import Ledger
+from .redaction import Redactor
+from .serving import serve
+from .stores.memory import MemoryStore
+from .telemetry import Telemetry
+from .timed import TimedEngine, TimedStore
+from .upstream import PooledUpstream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from .engines import Policies
+    from .serving import Started
+    from .settings import Settings
+
+
+@asynccontextmanager
+async def parts_of(
+    settings: Settings,
+    *,
+    clock: Callable[[], float] = time.time,
+    telemetry: Telemetry | None = None,
+    policies: Policies | None = None,
+) -> AsyncIterator[Parts]:
+    """Opens what a gate is made of; what was opened is closed in the opposite order, also when opening fails.
+
+    `policies` that are given are used instead of the configured ones, and stay open. Raises EngineFault (policies),
+    OSError (the audit file).
+    """
+    async with AsyncExitStack() as stack:
+        audit = AuditJournal.from_settings(settings.audit)
+        stack.push_async_callback(audit.close)
+        if telemetry is None:
+            telemetry = Telemetry.from_environment(
+                settings.telemetry, redactor=Redactor(settings.audit.redact)
+            )
+        stack.push_async_callback(telemetry.close)
+        memory = MemoryStore(settings.state.max_runs, settings.state.run_ttl_seconds, clock)
+        store = TimedStore(memory, telemetry.store_answered)
+        stack.push_async_callback(store.close)
+        upstream = PooledUpstream(settings.upstream)
+        stack.push_async_callback(upstream.close)
+        if policies is None:
+            watch = telemetry.engine_decided
+            policies = await open_policies(settings.policy, lambda engine: TimedEngine(engine, watch))
+            stack.push_async_callback(policies.close)
+        yield Parts(settings, policies, Ledger(store, clock), upstream, telemetry, audit, clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A Callgate that serves."""
+
+    url: str
+    """Where agents point their base URL."""
+    admin_url: str
+    parts: Parts
+
+    @property
+    def policies(self) -> Policies:
+        """What is enforced."""
+        return self.parts.policies
+
+    async def flush_audit(self) -> None:
+        """Waits until all audit records so far are written."""
+        await self.parts.audit.flush()
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings,
+    *,
+    clock: Callable[[], float] = time.time,
+    telemetry: Telemetry | None = None,
+    policies: Policies | None = None,
+) -> AsyncIterator[Running]:
+    """Serves in this process and event loop until the block is left (for the demo, tests, and programs of others).
+
+    The parameters are those of `parts_of`.
+    """
+    async with parts_of(settings, clock=clock, telemetry=telemetry, policies=policies) as parts:
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[Started] = loop.create_future()
+        stop = asyncio.Event()
+        serving = loop.create_task(serve(settings, Gate(parts), started=begun.set_result, stop=stop))
+        try:
+            both: list[asyncio.Future[Any]] = [serving, begun]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                await serving
+            started = begun.result()
+            yield Running(started.agents, started.admin, parts)
+        finally:
+            stop.set()
+            with suppress(asyncio.CancelledError):
+                await serving
