@@ -40,6 +40,23 @@ _BROKEN = Problem(500, "internal_error", "Callgate failed at this request. Its l
 _GOING = Problem(503, "shutting_down", "Callgate is going away. Send the request again.", retryable=True)
 
 
+class _Brief(logging.Filter):
+    """What is no HTTP is a stranger's affair: one line, no traceback, none of its bytes."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Shortens the record in place."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            record.msg, record.args = "A client sent what is no HTTP (%s).", (type(error).__name__,)
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.exc_info = None
+        return True
+
+
+wire_log = logging.getLogger("callgate.server.wire")
+wire_log.addFilter(_Brief())
+
+
 class _HungUpError(Exception):
     """The client is gone."""
 
@@ -304,7 +321,7 @@ def runner_of(side: AgentSide) -> web.ServerRunner:
         handler_cancellation=True,
         auto_decompress=False,
         access_log=None,
-        logger=log,
+        logger=wire_log,
         max_line_size=_HEADER_BYTES,
         max_field_size=_HEADER_BYTES,
     )

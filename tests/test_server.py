@@ -280,13 +280,14 @@ async def test_what_is_no_json_is_refused_and_what_is_goes_on_as_json(header: st
         b"POST / HTTP/1.1\r\n" + b"x-long: " + b"a" * 100_000 + b"\r\n\r\n",
     ],
 )
-async def test_rubbish_is_a_client_s_fault(request_bytes: bytes) -> None:
+async def test_rubbish_is_a_client_s_fault(request_bytes: bytes, caplog: pytest.LogCaptureFixture) -> None:
     gate = FakeGate()
     async with serving(gate) as served, asyncio.timeout(5), connected(served.port) as client:
         client.writer.write(request_bytes)
         assert 400 <= await client.head() < 500
 
     assert gate.guarded == []
+    assert not [record for record in caplog.records if record.exc_info or record.levelno > logging.WARNING]
 
 
 async def test_a_body_that_breaks_off_reaches_nobody() -> None:
