@@ -19,7 +19,7 @@ class OpenAIChat:
 
     name = "openai-chat"
     provider = "openai"
-    base_url = "https://api.openai.com"
+    base_url = "https://api.openai.com/v1"
     sdk_base_path = "/v1"
     credential_headers: Sequence[str] = ("authorization", "api-key")
     routes: Sequence[Route] = (

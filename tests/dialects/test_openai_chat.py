@@ -15,7 +15,7 @@ def test_the_dialect_says_who_and_where_it_is() -> None:
     assert (dialect.name, dialect.provider, dialect.base_url) == (
         "openai-chat",
         "openai",
-        "https://api.openai.com",
+        "https://api.openai.com/v1",
     )
     guarded = {route.path for route in dialect.routes if route.guarded}
     assert guarded == {"/v1/chat/completions", "/chat/completions"}
