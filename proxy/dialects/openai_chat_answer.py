@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from proxy.core import json_text
 from proxy.core.json_text import Members, Splice, quoted
-from proxy.core.messages import CallKey, Malformed, Problem, Request, ToolCall, Turn, Usage
+from proxy.core.messages import CallKey, Malformed, Problem, Request, ToolCall, ToolKind, Turn, Usage
 
 from .openai_chat_parts import (
     CALL_FINISHES,
@@ -19,6 +19,7 @@ from .openai_chat_parts import (
     ORDINARY_FINISH,
     CallPart,
     Json,
+    call_form,
     call_parts,
     dumped,
     error_record,
@@ -104,7 +105,8 @@ def _for_history(choice: _Choice, calls: Sequence[ToolCall]) -> bytes:
     made = {part.at: ids[0, slot] for slot, part in enumerate(choice.parts)}
     entries = choice.message.get("tool_calls") or []
     kept = [
-        {key: value for key, value in entry.items() if key != "index"} | {"id": made[at]}
+        {key: value for key, value in entry.items() if key != "index"}
+        | {"id": made[at], "type": entry.get("type") or call_form(entry) or "function"}
         for at, entry in enumerate(entries)
         if at in made
     ]
@@ -211,7 +213,10 @@ class _ChoiceDraft:
             if at is not None:
                 array = json_text.elements(self._body, self._message.values["tool_calls"].start)
                 members = json_text.members(self._body, array.values[at].start)
-                self._inner += json_text.object_edit(members, put={"id": quoted(id_)})
+                put = {"id": quoted(id_)}
+                if self._choice.parts[slot].kind is ToolKind.FUNCTION and "type" not in members.values:
+                    put["type"] = quoted("function")
+                self._inner += json_text.object_edit(members, put=put)
 
     def say(self, before: str, after: str) -> None:
         """Puts visible text in front of the content and behind it."""

@@ -256,7 +256,7 @@ class ChatWriter:
         if delta:
             pieces = [piece for piece in chunk.pieces if piece.choice_at == place]
             edited["delta"] = self._delta(number, delta, pieces)
-        if choice.get("finish_reason") in CALL_FINISHES and self._is_emptied(number):
+        if text(choice.get("finish_reason")) in CALL_FINISHES and self._is_emptied(number):
             edited["finish_reason"] = ORDINARY_FINISH
         if (
             edited.get("delta") != delta
@@ -332,6 +332,8 @@ class ChatWriter:
         elif call is not None:
             if call.id != entry.get("id"):
                 edited["id"] = call.id
+                if form and not entry.get("type"):
+                    edited["type"] = form
             if form and call.name != entry[form].get("name"):
                 edited[form] = entry[form] | {"name": call.name}
         if entry.get("index") is not None:
