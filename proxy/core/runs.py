@@ -148,8 +148,8 @@ ANSWERS_KEPT = 8
 def applied(run: Run, change: RunChange) -> Run:
     """The run after the change.
 
-    An outcome that was set stays until the user opens a new turn: the first reason why a run stopped is the
-    reason (C12).
+    The first reason why this proxy stopped a run is the reason until the user opens a new turn (C12). Any other
+    outcome (an agent may try again after a failure) gives way to what comes later.
     """
     if change.new_turn:
         run = replace(
@@ -162,8 +162,7 @@ def applied(run: Run, change: RunChange) -> Run:
             stop_report="",
         )
     steps = _steps_after(run, change)
-    ended = run.outcome not in {Outcome.RUNNING, Outcome.COMPLETED}
-    if change.outcome is not None and not ended:
+    if change.outcome is not None and run.outcome not in STOPPED:
         run = replace(
             run, outcome=change.outcome, outcome_detail=change.outcome_detail, stop_report=change.stop_report
         )
