@@ -194,7 +194,7 @@ class Ledger:
 
     async def record_calls(self, run: Run, calls: Sequence[ToolCall], refused: Mapping[int, str]) -> Run:
         """Writes a step for each judged call: released, or refused with this code (A9, D5). Released ids lead back
-        to the run from now on."""
+        to the run from now on, and the run goes on, whatever became of it before (a try that failed, say)."""
         now = self._clock()
         steps = []
         for place, call in enumerate(calls):
@@ -207,7 +207,10 @@ class Ledger:
             for place, call in enumerate(calls)
             if place not in refused and call.id
         ]
-        return await self._store.commit(run.id, RunChange(at=now, add_steps=tuple(steps)), keys)
+        goes_on = Outcome.RUNNING if len(refused) < len(calls) else None
+        return await self._store.commit(
+            run.id, RunChange(at=now, add_steps=tuple(steps), outcome=goes_on), keys
+        )
 
     async def record_answer(
         self, run: Run, text: str, outcome: Outcome | None, detail: str = "", report: str = ""
@@ -215,7 +218,7 @@ class Ledger:
         """Writes that an answer went out, and how the run stands now."""
         change = RunChange(
             at=self._clock(),
-            answer=text_digest(text),
+            answer=text_digest(text) if text.strip() else None,
             outcome=outcome,
             outcome_detail=detail,
             stop_report=report,
