@@ -5,16 +5,19 @@ settled exactly once on every path (success, error, hang-up, crash of a check).
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .core.limits import Reservation, seconds_left
-from .core.messages import Exchange, RequestEdit, Turn, Usage
-from .errors import UpstreamFault
+from .core.messages import Exchange, Malformed, RequestEdit, Turn, Usage
+from .core.runs import Outcome
+from .errors import StoreFault, UpstreamFault
+from .ledger import CHARACTERS_A_TOKEN
 from .upstream import UNREACHABLE, UpstreamRequest, may_retry, retry_pause
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from .core.limits import Limits
     from .core.messages import Frame, Request
@@ -30,6 +33,13 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 2.0
 """How long the rest of an abandoned stream is read for its usage."""
+REFUSED = 400
+"""A status from here on says that the provider refused or failed before it made anything (C013)."""
+
+CLIENT_GONE = "client_gone"
+"""Why a run was cancelled: the agent hung up before its answer was there."""
+
+log = logging.getLogger(__name__)
 
 
 def is_event_stream(answer: UpstreamAnswer) -> bool:
@@ -131,6 +141,10 @@ class Round:
         self._answer: UpstreamAnswer | None = None
         self._span: ModelSpan | None = None
         self._sent = False
+        """The request left at least once."""
+        self._costs = False
+        """The provider may have worked on it: it did not refuse it at once."""
+        self._reader: Reader | None = None
         self._turn: Turn | None = None
         self._error = ""
         self.text_bytes = 0
@@ -140,21 +154,50 @@ class Round:
         """Nothing is sent yet."""
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Settles, ends the span, closes the connection at once (without reading on)."""
         if self._answer is not None:
             self._answer.close()
-        self._end_span()
-        for attempt in self._attempts:
-            await asyncio.shield(self._ledger.keep(attempt))
-        if self._reservation is not None:
-            reservation, self._reservation = self._reservation, None
-            usage = self._turn.usage if self._turn else None
-            if usage is not None:
-                self._state.recorder.answered(self._state.run, usage)
-            self._state.run = await asyncio.shield(
-                self._ledger.settle_round(reservation, usage, text_bytes=self.text_bytes, sent=self._sent)
-            )
+        if self._turn is None and self._reader is not None:
+            self._turn = self._reader.turn()
+        left = kind is not None and issubclass(kind, asyncio.CancelledError | GeneratorExit)
+        self._end_span(left=left)
+        await _to_its_end(self._settle(left=left))
+
+    async def _settle(self, *, left: bool) -> None:
+        """Books what the round and its further tries cost; `left`: the agent hung up (B2). A store that is gone takes
+        no answer back: what was put aside stays spent, which is the safe side."""
+        reservation, self._reservation = self._reservation, None
+        attempts, self._attempts = self._attempts, []
+        try:
+            if reservation is not None:
+                await self._settle_first(reservation)
+            for attempt in attempts:
+                settled = self._ledger.keep if self._sent else self._ledger.give_back
+                self._state.run = await settled(attempt)
+            if left and not (self._turn and any(self._turn.finish)):
+                state = self._state
+                state.run = await self._ledger.record_answer(state.run, "", Outcome.CANCELLED, CLIENT_GONE)
+                state.recorder.concluded(state.run)
+        except StoreFault as fault:
+            log.warning("a round stays booked as it was put aside: %s", fault.message)
+
+    async def _settle_first(self, reservation: Reservation) -> None:
+        turn = self._turn or Turn()
+        if turn.usage is not None:
+            self._state.recorder.answered(self._state.run, turn.usage)
+        text_bytes = self.text_bytes
+        if self._reader is None and not text_bytes:
+            # Nothing was seen of an answer that comes whole: all that was put aside may have been used.
+            text_bytes = reservation.amounts.output_tokens * CHARACTERS_A_TOKEN
+        self._state.run = await self._ledger.settle_round(
+            reservation,
+            turn.usage,
+            text_bytes=text_bytes,
+            sent=self._sent,
+            ended=self._reader is None or any(turn.finish),
+            cost_nothing=not self._costs or (turn.error is not None and not turn.id and turn.usage is None),
+        )
 
     def reserved(self, reservation: Reservation) -> None:
         """This is what the round may cost; from now on it is settled whatever happens."""
@@ -171,7 +214,8 @@ class Round:
     async def send(self, body: bytes, limits: Limits) -> UpstreamAnswer:
         """Sends the request and gives the answer's head. Retries as configured: nothing has reached the agent yet.
 
-        Every further try is a round of its own in the books (E2). Raises UpstreamFault.
+        Every further try is a round of its own in the books (E2). Raises UpstreamFault, and ClientFault where the
+        agent's headers cannot travel.
         """
         attempt = 0
         while True:
@@ -184,20 +228,34 @@ class Round:
                 base_url=self._settings.upstream.provider(self._state.dialect.name).base_url or "",
             )
             try:
-                self._answer = await self._upstream.send(self._outgoing(body, limits))
+                self._answer = await self._tried(body, limits)
             except UpstreamFault as fault:
-                self._sent = self._sent or fault.code != UNREACHABLE
                 self.failed(fault.code)
                 if not await self._one_more(fault, attempt, limits):
                     raise
                 self._end_span()
                 continue
-            self._sent = True
             if not await self._one_more(self._answer, attempt, limits):
                 return self._answer
             self.failed(str(self._answer.status))
             self._answer.close()
             self._end_span()
+            self._answer = None
+
+    async def _tried(self, body: bytes, limits: Limits) -> UpstreamAnswer:
+        """One try. Whoever hangs up while it lasts has still sent it (E13)."""
+        outgoing = self._outgoing(body, limits)
+        before = self._sent, self._costs
+        self._sent = self._costs = True
+        try:
+            answer = await self._upstream.send(outgoing)
+        except UpstreamFault as fault:
+            if fault.code == UNREACHABLE:
+                self._sent, self._costs = before
+            raise
+        if answer.status >= REFUSED:
+            self._costs = before[1]
+        return answer
 
     async def _one_more(self, got: UpstreamAnswer | UpstreamFault, attempt: int, limits: Limits) -> bool:
         """Whether a further try is worth the wait and paid for; if so, the wait is over."""
@@ -212,27 +270,35 @@ class Round:
         await asyncio.sleep(pause)
         return True
 
-    async def frames(self, reader: Reader, heartbeat: float) -> AsyncIterator[list[Frame] | None]:
-        """Batches of frames as they arrive; None when nothing came for `heartbeat` seconds. Ends with the stream.
+    async def frames(
+        self, reader: Reader, heartbeat: float, holding: Callable[[], bool] = bool
+    ) -> AsyncIterator[list[Frame] | None]:
+        """Batches of frames as they arrive. Ends with the stream; None: nothing has come, or all that came is being
+        held back (`holding`), for `heartbeat` seconds, so that the agent needs a sign of life (C031).
 
-        Raises UpstreamFault when the stream breaks off.
+        Raises UpstreamFault when the stream breaks off or cannot be read.
         """
-        answer = self._answer
+        answer, self._reader = self._answer, reader
         if answer is None:
             return
+        quiet_since = self._clock()
         while True:
+            left = min(heartbeat, quiet_since + heartbeat - self._clock())
             try:
-                async with asyncio.timeout(heartbeat):
+                async with asyncio.timeout(max(left, 0)):
                     chunk = await answer.next_chunk()
             except TimeoutError:
                 yield None
+                quiet_since = self._clock()
                 continue
             self.text_bytes += len(chunk)
             if self._span is not None and chunk:
                 self._span.first_chunk()
-            frames = reader.feed(chunk) if chunk else reader.end()
+            frames = _read(reader, chunk)
             if frames:
                 yield frames
+                if not holding():
+                    quiet_since = self._clock()
             if not chunk:
                 return
 
@@ -244,7 +310,8 @@ class Round:
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 while chunk := await answer.next_chunk():
-                    reader.feed(chunk)
+                    self.text_bytes += len(chunk)
+                    _read(reader, chunk)
         except (TimeoutError, UpstreamFault):
             self.failed("abandoned")
         self.read(reader.turn())
@@ -257,9 +324,34 @@ class Round:
             self._state.incoming, body, self._settings, seconds_left=left, trace_headers=trace_headers
         )
 
-    def _end_span(self) -> None:
+    def _end_span(self, *, left: bool = False) -> None:
         if self._span is None:
             return
         status = self._answer.status if self._answer is not None else 0
-        self._span.finished(self._turn, status, self._error)
+        if left:
+            self._span.abandoned(self._turn)
+        else:
+            self._span.finished(self._turn, status, self._error)
         self._span, self._error = None, ""
+
+
+def _read(reader: Reader, chunk: bytes) -> list[Frame]:
+    try:
+        return reader.feed(chunk) if chunk else reader.end()
+    except Malformed as fault:
+        msg = f"the provider's answer cannot be read: {fault}"
+        raise UpstreamFault(msg, code="upstream_unreadable") from None
+
+
+async def _to_its_end(work: Coroutine[object, object, None]) -> None:
+    """Does the work whole, however often the waiting for it is cancelled. What it waits for has time limits."""
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
