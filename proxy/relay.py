@@ -20,6 +20,8 @@ TOO_LARGE = "[callgate] A tool call was larger than this system accepts and was 
 BROKEN = Problem(
     502, "upstream_error", "the provider's stream ended inside a tool call; the call was not released"
 )
+UNFINISHED = Problem(502, "call_incomplete", "the provider ended its answer before a tool call was whole")
+"""What is recorded; the agent gets the rest of the answer and is told in it."""
 
 
 class Relay:
@@ -48,18 +50,27 @@ class Relay:
         self.released = 0
         """How many calls left."""
         self.stopped = False
+        """No further frame is wanted."""
         self._dropped: list[Frame] = []
+
+    @property
+    def holding(self) -> bool:
+        """Something is being held back from the agent."""
+        return self._gate.holding
 
     async def feed(self, frames: Sequence[Frame], *, may_retry: bool) -> AsyncGenerator[bytes, None]:
         """The bytes that these frames let out, in order. Text goes out before calls are judged."""
+        error = next(
+            (event.problem for frame in frames for event in frame.events if isinstance(event, StreamFailed)),
+            None,
+        )
+        if error is not None and error.retryable and self.fresh and may_retry:
+            # Seen before anything is written: the writer must not believe that the agent has got a beginning.
+            self.failed, self.stopped = error, True
+            return
         out = bytearray()
         for frame in frames:
-            error = next((event.problem for event in frame.events if isinstance(event, StreamFailed)), None)
-            if error is not None:
-                self.failed = error
-                if self.fresh and may_retry:
-                    self.stopped = True
-                    return
+            self._note_error(frame)
             passed = self._gate.feed(frame)
             if passed is not None:
                 out += self._writer.passed(passed)
@@ -74,6 +85,11 @@ class Relay:
         if out:
             self.fresh = False
             yield bytes(out)
+
+    def _note_error(self, frame: Frame) -> None:
+        for event in frame.events:
+            if isinstance(event, StreamFailed):
+                self.failed = event.problem
 
     def end(self) -> bytes:
         """The stream is over. Held frames of calls that never became whole are dropped, and the agent is told."""
@@ -97,6 +113,7 @@ class Relay:
             self._gate.take()
             return b""
         if broken:
+            self.failed = UNFINISHED
             return self._writer.resolved(self._gate.take(), keys, INCOMPLETE)
         move = await self._judge(calls)
         held = self._gate.take()
