@@ -11,7 +11,7 @@ from .checks import judge_answer
 from .core.actions import Answer, outcome_of
 from .core.messages import Problem
 from .core.reports import stop_report
-from .core.runs import Outcome
+from .core.runs import STOPPED, Outcome
 from .exchange import Reply, problem_reply
 
 if TYPE_CHECKING:
@@ -52,14 +52,22 @@ class Endings:
     async def conclude(
         self, state: State, text: str, outcome: Outcome, detail: str = "", report: str = ""
     ) -> None:
-        """The turn is over with this text (of the last answer) and outcome."""
+        """The turn is over with this text (of the last answer) and outcome. A run that is stopped says `report` (else
+        the text) again and again, and is told of once."""
         said = "\n\n".join(part for part in (state.earlier_text, text) if part)
-        state.run = await self._ledger.record_answer(state.run, said, outcome, detail, report or text)
-        state.recorder.concluded(state.run)
+        was_stopped = state.run.outcome in STOPPED
+        report = (report or text) if outcome in STOPPED else ""
+        state.run = await self._ledger.record_answer(state.run, said, outcome, detail, report)
+        if not was_stopped:
+            state.recorder.concluded(state.run)
 
     def problem_of(self, answer: Answer) -> Problem | None:
         """The error as which this answer is to be said; None: it is said as an answer."""
-        if answer.problem is None and self._settings.denied == "error" and answer.outcome is not Outcome.COMPLETED:
+        if (
+            answer.problem is None
+            and self._settings.denied == "error"
+            and answer.outcome is not Outcome.COMPLETED
+        ):
             return Problem(403, answer.detail, answer.text)
         return answer.problem
 
@@ -92,5 +100,7 @@ def gave_up(state: State, why: str) -> Answer:
     reasons = dict.fromkeys(text for exchange in state.exchanges for _, text in exchange.results)
     outcome = outcome_of(state.last) if state.last else Outcome.FAILED
     return Answer(
-        "\n".join([*reasons, f"[callgate] No further answer could be had: {why}."]), outcome, "no_answer"
+        "\n".join([*reasons, f"[callgate] No further answer could be had: {why.rstrip('.')}."]),
+        outcome,
+        "no_answer",
     )
