@@ -329,7 +329,8 @@ class Gate:
         held = self._settings.stream.max_held_bytes
         relay = Relay(reader, writer, judge, held, fresh=not state.earlier)
         try:
-            async for batch in round_.frames(reader, self._settings.stream.heartbeat_seconds):
+            heartbeat = self._settings.stream.heartbeat_seconds
+            async for batch in round_.frames(reader, heartbeat, lambda: relay.holding):
                 if batch is None:
                     yield writer.keep_alive()
                     continue
@@ -339,7 +340,7 @@ class Gate:
                     break
             if left := relay.end():
                 yield left
-        except UpstreamFault as fault:
+        except Fault as fault:
             relay.failed = Problem(fault.status, fault.code, fault.message)
             yield writer.failed(relay.failed)
         finally:
@@ -357,6 +358,7 @@ class Gate:
                 yield left
             self._ask_again(state, reader.turn(), relay.move)
         elif relay.move is not None:
+            state.earlier.append(reader.turn())
             await self._endings.conclude(state, relay.move.text, relay.move.outcome, relay.move.detail)
             problem = self._endings.problem_of(relay.move)
             yield writer.closing(relay.move.text) if problem is None else writer.failed(problem)
