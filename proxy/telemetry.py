@@ -31,6 +31,7 @@ from opentelemetry.sdk.metrics.export import MetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NoOpTracer, Span, SpanKind as OtelKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -44,7 +45,7 @@ from .traces import Arrival, RequestTrace
 from .tracing import LiveSpan, SpanKind, Spans, ToolSpans, complain, harmless
 from .untold import UntoldRequest
 
-__all__ = ["ModelSpan", "RequestTrace", "Telemetry"]
+__all__ = ["ModelSpan", "RequestTrace", "Telemetry", "span_memory"]
 
 SCOPE = "callgate"
 SWITCH_SECONDS = 0.0005
@@ -247,6 +248,11 @@ def _about_us(environment: Mapping[str, str]) -> dict[str, str]:
     given = environment.get("OTEL_RESOURCE_ATTRIBUTES", "")
     ours = {"service.version": __version__, "service.instance.id": str(uuid.uuid4())}
     return {key: value for key, value in ours.items() if key not in given}
+
+
+def span_memory() -> InMemorySpanExporter:
+    """An exporter that keeps spans in memory: `get_finished_spans()` gives them."""
+    return InMemorySpanExporter()
 
 
 def _injected(
