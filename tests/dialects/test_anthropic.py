@@ -30,6 +30,8 @@ def test_it_is_a_dialect() -> None:
     assert [(route.path, route.guarded) for route in dialect.routes] == [
         ("/v1/messages", True),
         ("/v1/messages/count_tokens", False),
+        ("/v1/models", False),
+        ("/v1/models/{model}", False),
     ]
     assert dialect.credential("k") == {"x-api-key": "k"}
     assert set(dialect.credential_headers) == {"x-api-key", "authorization"}
