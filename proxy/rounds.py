@@ -284,10 +284,8 @@ class Round:
         quiet_since = self._clock()
         while True:
             left = min(heartbeat, quiet_since + heartbeat - self._clock())
-            try:
-                async with asyncio.timeout(max(left, 0)):
-                    chunk = await answer.next_chunk()
-            except TimeoutError:
+            chunk = await _next_chunk(answer, left) if left > 0 else None
+            if chunk is None:
                 yield None
                 quiet_since = self._clock()
                 continue
@@ -333,6 +331,15 @@ class Round:
         else:
             self._span.finished(self._turn, status, self._error)
         self._span, self._error = None, ""
+
+
+async def _next_chunk(answer: UpstreamAnswer, seconds: float) -> bytes | None:
+    """The next bytes; None: they do not come in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer.next_chunk()
+    except TimeoutError:
+        return None
 
 
 def _read(reader: Reader, chunk: bytes) -> list[Frame]:
