@@ -117,7 +117,7 @@ def _shown(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, set):
         return ", ".join(sorted(map(str, value))) or "none"
-    return str(value) or "none"
+    return str(value) if value or value == 0 else "none"
 
 
 def _around(text: str, part: str) -> str:

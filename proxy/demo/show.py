@@ -18,7 +18,6 @@ from proxy.demo.shop import CUSTOMER, TOOLS
 from proxy.demo.stage import AGENT, Performance, Stage, on_stage
 from proxy.demo.table import decision_table, mismatch_lines, rows, words_table
 from proxy.demo.trace_tree import trees
-from proxy.errors import Fault
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -48,16 +47,12 @@ async def play_scenes(
         )
         return 2
     played: list[list[Performance]] = []
-    try:
-        async with on_stage(pace) as stage:
-            screen.header(stage, len(chosen))
-            for number, scene in enumerate(chosen, 1):
-                performances = [await stage.play(scene, sdk) for sdk in SDKS]
-                screen.scene(f"{number}/{len(chosen)}", performances, with_trace=with_trace)
-                played.append(performances)
-    except Fault as fault:
-        screen.show(Text(f"The demo cannot run: {fault}", "red"))
-        return 1
+    async with on_stage(pace) as stage:
+        screen.header(stage, len(chosen))
+        for number, scene in enumerate(chosen, 1):
+            performances = [await stage.play(scene, sdk) for sdk in SDKS]
+            screen.scene(f"{number}/{len(chosen)}", performances, with_trace=with_trace)
+            played.append(performances)
     screen.summary(played)
     return 1 if any(mismatches(each) for performances in played for each in performances) else 0
 
@@ -134,9 +129,7 @@ class Screen:
             table.add_column(sdk.name, no_wrap=True)
         for performances in played:
             first = performances[0]
-            ended = (
-                f"{first.end['outcome']}: {first.end['detail']}".removesuffix(": ") if first.end else "no end"
-            )
+            ended = first.end["outcome"] if first.end else "no end"
             figures = (len(first.seen), len(first.shop.executed), len(first.refused))
             verdicts = [
                 Text("WRONG", "bold red") if mismatches(each) else Text("right", "green")
