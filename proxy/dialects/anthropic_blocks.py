@@ -110,7 +110,7 @@ def _whole_numbers(value: object) -> object:
 
 def is_call(block: Json) -> bool:
     """The block proposes a call that the agent would run."""
-    kind = block.get("type")
+    kind = text_of(block.get("type"))
     if kind == CALL:
         return True
     return kind not in HOSTED_CALLS and isinstance(block.get("name"), str) and "input" in block
@@ -118,7 +118,7 @@ def is_call(block: Json) -> bool:
 
 def is_hosted_call(block: Json) -> bool:
     """The provider ran this call itself."""
-    return block.get("type") in HOSTED_CALLS
+    return text_of(block.get("type")) in HOSTED_CALLS
 
 
 def call_name(block: Json) -> str:

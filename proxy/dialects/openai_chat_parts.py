@@ -103,11 +103,12 @@ def visible_text(content: object, between: str = "") -> str:
 
 def _part_text(part: object) -> str:
     if isinstance(part, dict):
-        return (
-            text(part.get("text"))
-            if part.get("type", "text") in {"text", "input_text", "output_text"}
-            else ""
-        )
+        is_text = part.get("type", "text") in (
+            "text",
+            "input_text",
+            "output_text",
+        )  # hostile kinds have no hash
+        return text(part.get("text")) if is_text else ""
     return text(part)
 
 

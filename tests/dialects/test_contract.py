@@ -37,6 +37,10 @@ from tests.dialects.agents import AGENTS, SDK_FAULTS, Agent, Read, value_of
 NOTE = "[callgate] This was not run."
 
 
+EACH = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+"""As the fixture, for property tests."""
+
+
 @pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.name)
 def dialect(request: pytest.FixtureRequest) -> Dialect:
     found: Dialect = request.param
@@ -180,10 +184,10 @@ def test_the_sample_is_read_the_same_wherever_it_is_cut(dialect: Dialect, agent:
         assert read(dialect, agent.stream[:cut], agent.stream[cut:]) == expected
 
 
-@settings(max_examples=60)
+@EACH
+@settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_any_cuts_give_the_same_frames(data: st.DataObject) -> None:
-    dialect = data.draw(st.sampled_from(DIALECTS))
+def test_any_cuts_give_the_same_frames(dialect: Dialect, data: st.DataObject) -> None:
     stream = AGENTS[dialect.name].stream
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
     parts = [stream[left:right] for left, right in pairwise([0, *cuts, len(stream)])]
@@ -586,11 +590,11 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@EACH
+@settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_any_json_is_a_request_or_malformed(data: st.DataObject) -> None:
+def test_any_json_is_a_request_or_malformed(dialect: Dialect, data: st.DataObject) -> None:
     """Fail closed: nothing but Malformed, which says what is wrong."""
-    dialect = data.draw(st.sampled_from(DIALECTS))
     request = json.loads(AGENTS[dialect.name].request)
     holder: object = request
     for _ in range(data.draw(st.integers(0, 4))):
@@ -632,3 +636,77 @@ def test_what_is_no_answer_is_malformed(dialect: Dialect, body: bytes) -> None:
 def test_visible_text_is_what_the_text_events_say(dialect: Dialect, agent: Agent) -> None:
     frames, turn = read(dialect, agent.stream)
     assert "".join(event.text for event in events_of(frames) if isinstance(event, TextDelta)) == turn.text
+
+
+def mutated(data: st.DataObject, value: object) -> object:
+    """The JSON value with one part of it, anywhere inside, replaced by any other JSON."""
+    whole = json.loads(json.dumps(value))
+    holder = whole
+    while True:
+        inner = list(holder.values() if isinstance(holder, dict) else holder)
+        deeper = [part for part in inner if isinstance(part, dict | list) and part]
+        if not deeper or data.draw(st.integers(0, 3)) == 0:
+            break
+        holder = data.draw(st.sampled_from(deeper))
+    place = data.draw(st.sampled_from(list(holder) if isinstance(holder, dict) else range(len(holder))))
+    holder[place] = data.draw(JSON)
+    return whole
+
+
+@EACH
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_json_is_an_answer_or_malformed(dialect: Dialect, data: st.DataObject) -> None:
+    """Fail closed: what is read can be edited, and what is edited shows no refused call."""
+    body = json.dumps(mutated(data, json.loads(AGENTS[dialect.name].whole))).encode()
+    turn = read_whole(dialect, body)
+    if turn is not None:
+        keys = {call.key for call in turn.calls}
+        edited = dialect.edit_response(body, turn, keys, NOTE, (Turn(text="Before.", usage=Usage(1, 1)),))
+        assert dialect.parse_response(edited, fresh_ids()).calls == ()
+
+
+@EACH
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_chunk_can_be_read_and_written(dialect: Dialect, data: st.DataObject) -> None:
+    """Fail closed: an odd chunk neither breaks the reader nor lets a refused call through."""
+    frames, _ = read(dialect, AGENTS[dialect.name].stream)
+    raws = [frame.raw for frame in frames]
+    place = data.draw(st.sampled_from([at for at, raw in enumerate(raws) if b"data: {" in raw]))
+    head, _, value = raws[place].partition(b"data: ")
+    raws[place] = head + b"data: " + json.dumps(mutated(data, json.loads(value))).encode() + b"\n\n"
+    odd, _ = read(dialect, *raws)
+    assert b"".join(frame.raw for frame in odd) == b"".join(raws)
+    left = read(dialect, refusing(dialect, odd, NOTE))[1]
+    assert left.calls == ()
+    out = fresh_writer(dialect)
+    for frame in odd[:place]:
+        out.passed(frame)
+    assert isinstance(out.abandoned(odd[place:], left), bytes)
+    assert isinstance(b"".join(map(out.passed, odd)) + out.closing("So."), bytes)
+
+
+def linked(dialect: Dialect) -> Iterator[tuple[wire.Exchange, wire.Exchange]]:
+    """Recorded answers with calls, each with the request that brings the results."""
+    known = {one.id: one for one in wire.recorded(dialect.name)}
+    for run in json.loads((wire.WIRE / "sequences.json").read_text("utf-8")):
+        for left, right, how in run["links"]:
+            asked, followed = (known.get(run["exchanges"][place]) for place in (left, right))
+            if how == "tool-result" and asked and followed and followed.request:
+                yield asked, followed
+
+
+def test_frameworks_send_back_what_the_model_said(dialect: Dialect, agent: Agent) -> None:
+    """A2: real agents re-spell an answer, and it is recognised all the same (a few re-write it, or drop a call)."""
+    found = 0
+    pairs = list(linked(dialect))
+    for asked, followed in pairs:
+        turn = read(dialect, asked.answer)[1] if asked.is_stream else read_whole(dialect, asked.answer)
+        assert turn is not None
+        edit = RequestEdit(exchanges=(Exchange(turn.message, tuple((call, "x") for call in turn.calls)),))
+        rebuilt = dialect.parse_request(dialect.edit_request(agent.request, edit)).messages[3]
+        sent = dialect.parse_request(followed.request).messages
+        found += any(message.digest == rebuilt.digest for message in sent)
+    assert len(pairs) > 50
+    assert found / len(pairs) > 0.8

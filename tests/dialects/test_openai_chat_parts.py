@@ -37,6 +37,7 @@ from proxy.dialects.openai_chat_parts import (
         ),
         (["a", {"text": "b"}, {"type": "refusal", "refusal": "no"}, {"type": "image_url"}], "ab"),
         ({"title": "Apples"}, '{"title":"Apples"}'),
+        ([{"type": [], "text": "x"}, {"type": {}, "text": "y"}], ""),
         (7, ""),
     ],
 )

@@ -166,6 +166,12 @@ def test_a_finish_word_that_promises_no_call_stays() -> None:
     assert finishes(through(writer(), stream, {"f"}, NOTE)) == ["length"]
 
 
+def test_a_finish_of_any_shape_is_passed_on() -> None:
+    odd = sse({"choices": [{"index": 0, "delta": {}, "finish_reason": ["tool_calls"]}]})
+    stream = opening() + pieces(piece(0, "{}", "c1", "f")) + ending() + odd + DONE
+    assert through(writer(), stream, {"f"}) == opening() + ending("stop") + odd + DONE
+
+
 def test_without_any_finish_the_note_comes_before_the_last_word() -> None:
     stream = opening() + pieces(piece(0, "{}", "c1", "f")) + DONE
     sent = through(writer(), stream, {"f"}, NOTE)
