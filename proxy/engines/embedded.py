@@ -95,7 +95,7 @@ class _Pool:
         self._settings = settings
         self._free: deque[_Worker] = deque()
         self._waiting: deque[asyncio.Future[_Worker]] = deque()
-        self._busy: set[_Worker] = set()
+        self._out: set[_Worker] = set()
         self._replacing: set[asyncio.Task[None]] = set()
         self._deciding: set[asyncio.Task[bytes]] = set()
         self._closed = False
@@ -136,11 +136,14 @@ class _Pool:
     async def _take(self) -> _Worker:
         if self._closed:
             raise EngineFault("the policy engine is closed")
-        if self._free:
+        while self._free:
             worker_ = self._free.popleft()
-        else:
-            worker_ = await self._wait()
-        self._busy.add(worker_)
+            self._out.add(worker_)
+            if worker_.is_usable:
+                return worker_
+            self._replace_soon(worker_)
+        worker_ = await self._wait()
+        self._out.add(worker_)
         return worker_
 
     async def _wait(self) -> _Worker:
@@ -161,19 +164,23 @@ class _Pool:
         self._free.append(worker_)
 
     def _give_back(self, worker_: _Worker) -> None:
-        self._busy.discard(worker_)
         if self._closed:
             return
         if worker_.is_usable:
+            self._out.discard(worker_)
             self._offer(worker_)
         else:
-            replacing = asyncio.get_running_loop().create_task(self._replace(worker_))
-            self._replacing.add(replacing)
-            replacing.add_done_callback(self._replacing.discard)
+            self._replace_soon(worker_)
+
+    def _replace_soon(self, lost: _Worker) -> None:
+        replacing = asyncio.get_running_loop().create_task(self._replace(lost))
+        self._replacing.add(replacing)
+        replacing.add_done_callback(self._replacing.discard)
 
     async def _replace(self, lost: _Worker) -> None:
         """A new worker for one that was lost; tried until there is one, since without any nothing is decided."""
         await lost.close()
+        self._out.discard(lost)
         pause = 0.05
         while True:
             try:
@@ -196,7 +203,7 @@ class _Pool:
             if not place.done():
                 place.set_exception(EngineFault("the policy engine is closed"))
         await asyncio.gather(*self._replacing, return_exceptions=True)
-        await asyncio.gather(*(each.close() for each in (*self._free, *self._busy)))
+        await asyncio.gather(*(each.close() for each in (*self._free, *self._out)))
         await asyncio.gather(*self._deciding, return_exceptions=True)
         self._free.clear()
 

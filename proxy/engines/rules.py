@@ -35,6 +35,11 @@ def _plain(value: object) -> object:
     raise ValueError("has to be a text, a number, true or false")
 
 
+def _whole(value: float) -> float:
+    """Engines print 3 and 3.0 differently."""
+    return int(value) if value.is_integer() else value
+
+
 def _pattern(value: str) -> str:
     try:
         return portable(value)
@@ -58,7 +63,7 @@ Plain = Annotated[Any, AfterValidator(_plain)]
 Plains = Annotated[list[Plain], Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
-Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)]
+Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST), AfterValidator(_whole)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
 Names = Annotated[list[Name], BeforeValidator(_one_or_many)]
@@ -120,7 +125,7 @@ class BoundRules(Part):
 
     rounds: Count = 0
     calls: Count = 0
-    seconds: Annotated[float, Field(gt=0, le=_LARGEST)] | Positive = 1
+    seconds: Annotated[float, Field(gt=0, le=_LARGEST), AfterValidator(_whole)] = 1
     input_tokens: Count = 0
     output_tokens: Count = 0
     total_tokens: Count = 0

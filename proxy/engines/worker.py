@@ -145,7 +145,7 @@ def _bound_memory(most: int) -> None:
         return
     with contextlib.suppress(ValueError, OSError):
         # On top of what is mapped already: the allocator keeps a gigabyte of addresses that it may never use.
-        with open("/proc/self/statm", encoding="ascii") as pages:
+        with open("/proc/self/statm", encoding="ascii") as pages:  # noqa: PTH123 - a quick start needs few imports
             most += int(pages.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 

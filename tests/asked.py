@@ -1,0 +1,77 @@
+"""Policies for tests: written into a folder, loaded, and asked in this process."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proxy.core.names import fold_name
+from proxy.engines import Bundle, load_bundle
+from proxy.engines.worker import Evaluator
+
+RULE = "data.callgate.main.decision"
+
+
+def written(folder: Path, files: Mapping[str, str]) -> Path:
+    """The folder with these files in it."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def team_rule(body: str, *, name: str = "blue") -> dict[str, str]:
+    """A folder's files with the rules of one team."""
+    return {f"callgate/team/{name}/rules.rego": f"package callgate.team.{name}\n\n{body}\n"}
+
+
+def evaluator_of(bundle: Bundle) -> Evaluator:
+    """The embedded engine with these policies, without a process."""
+    return Evaluator({file: module.text for file, module in bundle.embedded.items()}, bundle.data)
+
+
+def with_rules(rules: Mapping[str, Any]) -> Evaluator:
+    """The embedded engine with the shipped policies and this rule data."""
+    return evaluator_of(load_bundle([], settings=rules))
+
+
+def decided(evaluator: Evaluator, question: Mapping[str, Any]) -> Any:
+    """The decision document."""
+    return json.loads(evaluator.evaluate(RULE, json.dumps(question)))
+
+
+def asked(name: str = "read", arguments: object = None, **changes: Any) -> dict[str, Any]:
+    """An input document: one call of a tool that is offered, by an agent `bot` of the team `blue`."""
+    tools = [{"name": each, "folded": fold_name(each), "hosted": False} for each in {name, "read", "write"}]
+    call = {
+        "index": 0,
+        "id": "c0",
+        "name": name,
+        "folded": fold_name(name),
+        "kind": "function",
+        "hosted": False,
+    }
+    base = {
+        "phase": "calls",
+        "now_ns": 1_790_000_000_000_000_000,
+        "identity": {
+            "organisation": "acme",
+            "team": "blue",
+            "agent": "bot",
+            "user": "ann",
+            "roles": [],
+            "claims": {},
+        },
+        "request": {"dialect": "test", "model": "m", "stream": False, "declared_tools": []},
+        "task": {"user_text": "go", "user_texts": ["go"], "folded": "go"},
+        "tools": sorted(tools, key=lambda tool: str(tool["name"])),
+        "run": {"id": "r", "steps": []},
+        "calls": [call | {"arguments": {} if arguments is None else arguments}],
+    }
+    return base | changes
+
+
+def codes(decision: Mapping[str, Any]) -> list[str]:
+    """The codes of what is denied, sorted."""
+    return sorted(denial["code"] for denial in decision["deny"])
