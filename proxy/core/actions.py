@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from .limits import Amounts, shortage
 from .messages import ChoiceMode, Problem, RequestEdit, ToolChoice
 from .reports import refusal_text, shown_name, stop_report
 from .runs import STOPPED, Outcome
@@ -13,6 +14,7 @@ from .verdicts import Action, Mode, refused_calls, strongest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from .limits import Shortage
     from .verdicts import Facts, Verdict
 
 NO_TOOLS = ToolChoice(ChoiceMode.NONE)
@@ -202,4 +204,23 @@ def _answer(facts: Facts, verdict: Verdict, *, refuse_exhausted: bool = False) -
 def _stopped_problem(facts: Facts, *, refuse: bool) -> Problem | None:
     if not refuse or facts.run.outcome is not Outcome.LIMIT_REACHED:
         return None
-    return Problem(403, "budget_exhausted", facts.run.stop_report, {"budget": facts.run.outcome_detail})
+    short = _spent(facts)
+    fields: dict[str, str | int | float | None] = {"budget": facts.run.outcome_detail}
+    if short is not None:
+        fields = {"budget": short.unit, "scope": short.scope, "limit": short.limit, "used": short.used}
+    return Problem(403, "budget_exhausted", facts.run.stop_report, fields)
+
+
+def _spent(facts: Facts) -> Shortage | None:
+    """What keeps a stopped run from going on, for programs to read; a tool's own limit does not."""
+    run, limits = facts.run, facts.limits
+    scopes = (
+        ("turn", limits.turn, run.turn_spent, run.turn_started_at),
+        ("run", limits.run, run.spent, run.started_at),
+    )
+    found = (
+        shortage(scope, bounds, spent, facts.now - since, ask)
+        for ask in (Amounts(rounds=1), Amounts(calls=1))
+        for scope, bounds, spent, since in scopes
+    )
+    return next(filter(None, found), None)

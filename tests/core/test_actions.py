@@ -19,6 +19,7 @@ from proxy.core.actions import (
     outcome_of,
     request_move,
 )
+from proxy.core.limits import Amounts, Bounds, Limits
 from proxy.core.messages import MissingResult, Request, RequestEdit
 from proxy.core.runs import STOPPED, Outcome
 from proxy.core.verdicts import Action, Decision, Facts, Mode, Verdict
@@ -162,14 +163,17 @@ def test_a_stopped_run_says_its_report_again(outcome: Outcome) -> None:
 
 
 def test_a_run_stopped_by_its_budget_is_refused_again_where_that_is_an_error() -> None:
-    """C015"""
+    """C015: in the same fields."""
     stopped = run(outcome=Outcome.LIMIT_REACHED, outcome_detail="budget_rounds", stop_report="Stopped.")
-    got = request_move(facts(run=stopped), [], refuse_exhausted=True)
+    stopped = replace(stopped, spent=Amounts(rounds=3))
+    limits = Limits(run=Bounds(rounds=3))
+    got = request_move(replace(facts(run=stopped), limits=limits), [], refuse_exhausted=True)
     looped = request_move(facts(run=replace(stopped, outcome=Outcome.NO_PROGRESS)), [], refuse_exhausted=True)
 
     assert isinstance(got, Answer)
     assert got.problem is not None
     assert got.problem.status == 403
+    assert got.problem.fields == {"budget": "rounds", "scope": "run", "limit": 3, "used": 3}
     assert isinstance(looped, Answer)
     assert looped.problem is None
 
