@@ -78,7 +78,7 @@ class Screen:
         facts.add_column(style="bold", no_wrap=True)
         facts.add_column()
         sdks = " and ".join(f"{sdk.name} {version(sdk.name)}" for sdk in SDKS)
-        layers = [layer for layer in described.layers if layer in {"org", f"agent.{AGENT}"}]
+        layers = [layer for layer in ("org", f"agent.{AGENT}") if layer in described.layers]
         tools = ", ".join(
             f"{each.name} (hidden by policy)" if each.name == HIDDEN else each.name for each in TOOLS
         )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.markup import escape
 from rich.text import Text
 from rich.tree import Tree
 
@@ -63,7 +62,7 @@ def _grown(tree: Tree, above: TracedSpan, spans: Sequence[TracedSpan]) -> Tree:
 
 
 def _line(span: TracedSpan) -> Text:
-    line = Text(escape(span.title), style=_style(span))
+    line = Text(span.title, style=_style(span))
     line.append(f"  {span.milliseconds:.1f} ms", style="cyan")
     told = "  ".join(_told(span.attributes))
     if told:
