@@ -156,7 +156,7 @@ async def test_a_whole_answer_that_cannot_be_read_stays_at_what_was_put_aside() 
 
 async def hang_up(stage: Stage, act: Callable[[], object], begun: asyncio.Event) -> None:
     async def turn() -> None:
-        await act()  # type: ignore[misc]  # a coroutine
+        await act()  # type: ignore[misc]  # it is a coroutine
 
     task = asyncio.get_running_loop().create_task(turn())
     await begun.wait()
@@ -410,7 +410,7 @@ async def test_no_time_left_means_nothing_leaves() -> None:
 
 async def test_a_header_that_cannot_travel_leaves_nothing_booked() -> None:
     stage = await Stage().opens()
-    stage.state.incoming.headers.add("x-odd", "a\r\nb")  # type: ignore[attr-defined]
+    stage.state.incoming.headers.add("x-odd", "a\r\nb")  # type: ignore[attr-defined]  # the stage's own can be changed
     async with stage.round() as round_:
         with pytest.raises(ClientFault):
             await stage.sends(round_)

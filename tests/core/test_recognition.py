@@ -348,7 +348,7 @@ def conversation(script: list[tuple[object, ...]]) -> list[Message]:
         if part[0] == "user":
             messages.append(user(str(part[1])))
         else:
-            calls = [call(each, f'{{"key":"{key}"}}') for each, key in part[1]]  # type: ignore[attr-defined]
+            calls = [call(each, f'{{"key":"{key}"}}') for each, key in part[1]]  # type: ignore[attr-defined]  # the script's own shape
             messages.append(said(str(part[2]), *calls))
             if calls:
                 messages.append(brought(*((each.id, f"{place} {each.id}") for each in calls)))
