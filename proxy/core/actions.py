@@ -130,7 +130,8 @@ def request_move(
 def calls_move(
     facts: Facts, verdicts: Sequence[Verdict], *, reasks_left: int, last: Verdict | None
 ) -> CallsMove:
-    """What happens to the held calls. `last`: this answer was to have no calls, for this reason."""
+    """What happens to the held calls. `last`: this answer was to have no calls, for this reason. Where the model may
+    not be asked again, what it said beside refused calls stays."""
     if last is not None:
         return _answer(facts, last)
     refused = refused_calls(verdicts, len(facts.calls))
@@ -151,7 +152,7 @@ def calls_move(
     if reasks_left > 0:
         refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
         return AskAgain(refusals, base_edit(facts))
-    return Answer(_note(facts, refused), Outcome.COMPLETED, worst.code)
+    return Release(refused, note=_note(facts, refused))
 
 
 def _note(facts: Facts, refused: Mapping[int, Verdict]) -> str:

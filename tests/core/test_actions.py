@@ -254,7 +254,8 @@ def moved(
 @pytest.mark.parametrize("reasks_left", [0, 1])
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(Action, Action)))
 def test_every_mixture_of_two_calls(left: Action, right: Action, reasks_left: int) -> None:
-    """C10, D5: the allowed ones leave in order; DENY on any ends the turn; none left: ask again, or a last answer."""
+    """C10, D5: the allowed ones leave in order; DENY on any ends the turn; none left: ask again, or a last answer,
+    or what the model said beside its calls with a note."""
     got = moved([verdict(left, 0), verdict(right, 1)], reasks_left=reasks_left)
     refused = {place for place, action in enumerate((left, right)) if action > NUDGE}
 
@@ -277,8 +278,8 @@ def test_every_mixture_of_two_calls(left: Action, right: Action, reasks_left: in
         assert isinstance(got, AskAgain)
         assert (got.last, got.edit) == (None, RequestEdit())
     else:
-        assert isinstance(got, Answer)
-        assert got.outcome is Outcome.COMPLETED
+        assert isinstance(got, Release)
+        assert set(got.refused) == {0, 1}
 
 
 def test_each_refused_call_gets_its_own_reason() -> None:
@@ -304,8 +305,8 @@ def test_the_same_refusal_of_the_same_tool_is_said_once() -> None:
     said = [verdict(REASK, place) for place in range(3)]
     got = calls_move(facts(*same), said, reasks_left=0, last=None)
 
-    assert isinstance(got, Answer)
-    assert got.text == '[callgate] The call to "write" was not run: Because REASK.'
+    assert isinstance(got, Release)
+    assert got.note == '[callgate] The call to "write" was not run: Because REASK.'
 
 
 def test_a_hostile_name_plays_no_tricks_in_a_note() -> None:
