@@ -27,6 +27,7 @@ class Recorder:
         self._id = request_id
         self._audit = audit
         self._limits: Limits | None = None
+        self._concluded = Outcome.RUNNING
         self.trace = trace
 
     def results(self, run: Run, steps: Sequence[Step]) -> None:
@@ -105,8 +106,9 @@ class Recorder:
             )
 
     def concluded(self, run: Run) -> None:
-        """The turn is over; `run` holds its outcome."""
-        if run.outcome is not Outcome.RUNNING:
+        """The turn is over; `run` holds its outcome, which is told once."""
+        if run.outcome not in {Outcome.RUNNING, self._concluded}:
+            self._concluded = run.outcome
             self.trace.run_ended(run, self._limits)
             self._audit.run_ended(run, request_id=self._id)
 

@@ -120,7 +120,8 @@ async def test_only_a_run_that_has_an_outcome_has_ended() -> None:
     recorder.concluded(facts.run)
     assert stage.audit.names() == stage.trace.names() == []
 
-    recorder.concluded(replace(facts.run, outcome=Outcome.COMPLETED))
+    for _ in range(2):
+        recorder.concluded(replace(facts.run, outcome=Outcome.COMPLETED))
     assert stage.audit.names() == stage.trace.names() == ["run_ended"]
 
 
