@@ -110,7 +110,7 @@ def _guarded(package: Path, name: str) -> str:
 
 def _written(path: Path) -> str:
     """The path below `data`, in a form that holds any name."""
-    plain = (part.isidentifier() and part not in _KEYWORDS for part in path)
+    plain = (part.isascii() and part.isidentifier() and part not in _KEYWORDS for part in path)
     steps = (
         f".{part}" if is_plain else f"[{json.dumps(part)}]"
         for part, is_plain in zip(path, plain, strict=True)

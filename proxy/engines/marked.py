@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,26 +49,82 @@ class Marked:
 
 
 def read_marked(file: str, text: str) -> Marked:
-    """Reads YAML (JSON is YAML too): words stay words, so that `no`, `on` and dates are text unless they are quoted
-    numbers, true, false or null. Raises NotReadable."""
+    """Reads YAML, or JSON where the file's name says so. In YAML words stay words: `no`, `on` and dates are text; only
+    numbers, true, false and null are what they are in JSON. Raises NotReadable."""
     if file.endswith(".json"):
-        # YAML does not take a tab for white space; no string of JSON can hold one as such.
-        text = text.replace("\t", " ")
-    loader = _Loader(text)
+        return Marked(file, _json_value(file, text), _json_places(text))
+    places: dict[Path, tuple[int, int]] = {}
     try:
-        node = loader.get_single_node()
-        if node is None:
-            return Marked(file, {})
-        places: dict[Path, tuple[int, int]] = {}
-        return Marked(file, _Reader(loader, places).read(node, ()), places)
+        return Marked(file, _yaml_value(text, places), places)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         raise NotReadable(LintFault(file, line, column, f"cannot be read: {error.problem}")) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise NotReadable(LintFault(file, 0, 0, f"cannot be read: {type(error).__name__}")) from None
+
+
+def _yaml_value(text: str, places: dict[Path, tuple[int, int]]) -> Any:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        return {} if node is None else _Reader(loader, places).read(node, ())
     finally:
         loader.dispose()
+
+
+def _json_value(file: str, text: str) -> Any:
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            name = next(name for place, (name, _) in enumerate(pairs) if name in dict(pairs[:place]))
+            raise _Unusable(f"{name} stands in one object twice")
+        return found
+
+    try:
+        value = json.loads(text, object_pairs_hook=members, parse_constant=_no_number)
+        _refuse_unusable(value, 0)
+    except json.JSONDecodeError as error:
+        raise NotReadable(
+            LintFault(file, error.lineno, error.colno, f"cannot be read: {error.msg}")
+        ) from None
+    except (_Unusable, RecursionError, ValueError) as error:
+        message = str(error) if isinstance(error, _Unusable) else "cannot be read"
+        raise NotReadable(LintFault(file, 0, 0, message)) from None
+    return value
+
+
+class _Unusable(Exception):
+    """JSON that engines do not read alike."""
+
+
+def _no_number(name: str) -> Any:
+    raise _Unusable(f"{name} is not a number")
+
+
+def _refuse_unusable(value: Any, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise _Unusable("too deep")
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _refuse_unusable(name, depth)
+            _refuse_unusable(part, depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            _refuse_unusable(part, depth + 1)
+    elif isinstance(value, str) and _UNUSABLE.search(value):
+        raise _Unusable("a text holds NUL or half a character")
+    elif isinstance(value, int | float) and not abs(value) <= _LARGEST and not isinstance(value, bool):
+        raise _Unusable("a number beyond 2^53: write it as text in quotes")
+
+
+def _json_places(text: str) -> dict[Path, tuple[int, int]]:
+    """JSON is YAML but for some characters: as many places as can be told."""
+    places: dict[Path, tuple[int, int]] = {}
+    with suppress(yaml.YAMLError, RecursionError):
+        # YAML does not take a tab for white space; no string of JSON can hold one as such.
+        _yaml_value(text.replace("\t", " "), places)
+    return places
 
 
 class _Loader(yaml.SafeLoader):

@@ -14,7 +14,8 @@ from .worker import Evaluator, RegoError
 _ASCII = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r "}
 _REPETITION = re.compile(r"\{\d+(?:,\d*)?\}")
 _GROUP = re.compile(r"\(\?(?:[imsU]*(?:-[imsU]+)?[:)]|P?<[A-Za-z_])")
-_GLOB_SEGMENT = re.compile(r"(?:[^*?\[\]{}!^\\]|\{[^*?\[\]{},]+(?:,[^*?\[\]{},]+)*\}|\[[^\[\]!^\\]+\])*")
+_GLOB_PLAIN = r"(?:[^*?\[\]{}!^\\]|\{[^*?\[\]{},]+(?:,[^*?\[\]{},]+)*\}|\[[^\[\]!^\\]+\])*"
+_GLOB_SEGMENT = re.compile(rf"{_GLOB_PLAIN}\*?{_GLOB_PLAIN}")
 _FORMAT = re.compile(r"%(?P<verb>[^a-zA-Z%]*[a-zA-Z%]?)")
 
 
@@ -66,7 +67,7 @@ def glob_differences(pattern: str, delimiters: list[str] | None) -> str | None:
         is_last = place == len(segments) - 1
         if segment == "**" and is_last:
             continue
-        if segment.count("*") > 1 or not _GLOB_SEGMENT.fullmatch(segment.replace("*", "", 1)):
+        if not _GLOB_SEGMENT.fullmatch(segment):
             return "engines agree only on one * a segment, [abc], {a,b} of plain words, and ** as the last segment"
     return None
 
