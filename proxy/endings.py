@@ -15,9 +15,11 @@ from .core.runs import STOPPED, Outcome
 from .exchange import Reply, problem_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .core.messages import Turn
+    from .core.verdicts import Verdict
+    from .errors import Fault
     from .ledger import Ledger
     from .rounds import State
     from .settings import Settings
@@ -36,30 +38,53 @@ class Endings:
         self._ledger = ledger
         self._clock = clock
 
-    async def answered(self, state: State, turn: Turn, *, released: int) -> None:
-        """The model's answer went out. Without calls the turn is over: completed, or what its last answer was for."""
-        state.facts = replace(state.facts, answer=turn)
-        verdicts = () if released else judge_answer(state.facts)
+    async def answered(self, state: State, turn: Turn, refused: Sequence[Verdict]) -> None:
+        """The model's answer went out, less the calls that were refused for these reasons. Without calls the turn is
+        over: completed, denied where all it wanted was refused, or what its last answer was for."""
+        is_final = len(turn.calls) == len(refused)
+        decision = replace(state.facts.decision, denials=())
+        state.facts = replace(state.facts, answer=turn, decision=decision, calls=())
+        verdicts = judge_answer(state.facts) if is_final else ()
         state.recorder.answer_judged(state.facts, verdicts)
-        if released:
+        if not is_final:
             return
-        if state.last is None:
+        if refused:
+            worst = max(refused, key=lambda verdict: verdict.action)
+            await self.conclude(state, turn.text, Outcome.DENIED, worst.code, stops=False)
+        elif state.last is None:
             await self.conclude(state, turn.text, Outcome.COMPLETED)
         else:
             report = stop_report(state.run, state.last)
             await self.conclude(state, turn.text, outcome_of(state.last), state.last.code, report)
 
     async def conclude(
-        self, state: State, text: str, outcome: Outcome, detail: str = "", report: str = ""
+        self,
+        state: State,
+        text: str,
+        outcome: Outcome,
+        detail: str = "",
+        report: str = "",
+        *,
+        stops: bool = True,
     ) -> None:
         """The turn is over with this text (of the last answer) and outcome. A run that is stopped says `report` (else
         the text) again and again, and is told of once."""
         said = "\n\n".join(part for part in (state.earlier_text, text) if part)
-        was_stopped = state.run.outcome in STOPPED
-        report = (report or text) if outcome in STOPPED else ""
+        was_stopped = state.run.is_stopped
+        report = (report or text) if stops and outcome in STOPPED else ""
         state.run = await self._ledger.record_answer(state.run, said, outcome, detail, report)
         if not was_stopped:
             state.recorder.concluded(state.run)
+
+    async def failed(self, state: State, fault: Fault) -> Reply:
+        """A round could not be had, before anything of it reached the agent. After a refusal in this turn the refusal is
+        said by program (E7); else the fault is an error in the dialect's own shape."""
+        if state.reservation is not None:
+            state.run = await self._ledger.give_back(state.reservation)
+        if state.exchanges:
+            return await self.say(state, gave_up(state, fault.message))
+        await self.conclude(state, "", Outcome.FAILED, fault.code)
+        return self._error(state, Problem(fault.status, fault.code, fault.message))
 
     def problem_of(self, answer: Answer) -> Problem | None:
         """The error as which this answer is to be said; None: it is said as an answer."""
@@ -76,9 +101,7 @@ class Endings:
         await self.conclude(state, answer.text, answer.outcome, answer.detail)
         problem = self.problem_of(answer)
         if problem is not None:
-            state.recorder.finish(problem.status)
-            reply = problem_reply(state.dialect, problem)
-            return Reply(reply.status, [*reply.headers, *headers_of(state)], reply.body)
+            return self._error(state, problem)
         state.recorder.finish(OK)
         if state.request.stream:
             stream = state.dialect.writer(state.request, state.answer_id).closing(answer.text)
@@ -87,6 +110,11 @@ class Endings:
         now = int(self._clock())
         body = state.dialect.render_answer(state.request, state.answer_id, text, state.earlier_usage, now)
         return Reply(OK, [*JSON_HEADERS, *headers_of(state)], body)
+
+    def _error(self, state: State, problem: Problem) -> Reply:
+        state.recorder.finish(problem.status, problem.code)
+        reply = problem_reply(state.dialect, problem)
+        return Reply(reply.status, [*reply.headers, *headers_of(state)], reply.body)
 
 
 def headers_of(state: State) -> list[tuple[str, str]]:

@@ -17,14 +17,14 @@ from .core.actions import Answer, AskAgain, Forward, Release, calls_move, reques
 from .core.json_text import NotOneObject, read_object
 from .core.limits import Limits, Reservation, Shortage, smallest
 from .core.messages import Exchange, Malformed, Problem, ToolKind
-from .core.runs import STOPPED, Outcome
+from .core.runs import Outcome
 from .core.verdicts import Facts, refused_calls
 from .endings import OK, Endings, gave_up, headers_of
 from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .recorder import Recorder
 from .relay import Relay
-from .rounds import Round, State, chunks_of, is_event_stream
+from .rounds import Round, State, chunks_of, is_event_stream, only_bytes
 from .upstream import UpstreamRequest
 
 if TYPE_CHECKING:
@@ -83,14 +83,17 @@ class Gate:
         trace = self._parts.telemetry.request(incoming)
         try:
             state = await self._open(incoming, trace)
+        except Fault as fault:
+            trace.finish(fault.status, fault.code)
+            return problem_reply(incoming.dialect, Problem(fault.status, fault.code, fault.message))
+        try:
             move = await self._judge_request(state)
             if isinstance(move, Answer):
                 return await self._endings.say(state, move)
             state.edit, state.last = move.edit, move.last
             return await (self._streamed(state) if state.request.stream else self._whole(state))
         except Fault as fault:
-            trace.finish(fault.status, fault.code)
-            return problem_reply(incoming.dialect, Problem(fault.status, fault.code, fault.message))
+            return await self._endings.failed(state, fault)
 
     async def pass_through(self, incoming: Incoming) -> Reply:
         """Hands an unguarded request on and its answer back, both unread."""
@@ -137,18 +140,19 @@ class Gate:
         return state
 
     async def _judge_request(self, state: State) -> Forward | Answer:
-        if state.run.outcome in STOPPED:
+        if state.run.is_stopped:
             return request_move(state.facts, (), refuse_exhausted=self._settings.limits.exhausted == "refuse")
         run, answer = await self._ledger.reserve_round(state.run, state.request, state.facts.limits)
-        short = answer if isinstance(answer, Shortage) else None
-        state.facts = replace(state.facts, run=run, shortage=short)
-        if isinstance(answer, Reservation):
-            # Judged with the round put aside, sent with it below: `_start` reserves anew for what really leaves.
-            state.run = await self._ledger.give_back(answer)
+        state.facts = replace(state.facts, run=run, shortage=answer if isinstance(answer, Shortage) else None)
         verdicts = judge_request(state.facts)
         move = request_move(
             state.facts, verdicts, refuse_exhausted=self._settings.limits.exhausted == "refuse"
         )
+        if isinstance(answer, Reservation):
+            if isinstance(move, Forward):
+                state.reservation = answer
+            else:
+                state.run = await self._ledger.give_back(answer)
         state.recorder.request_judged(state.facts, verdicts, move)
         return move
 
@@ -206,9 +210,12 @@ class Gate:
     # --- act ------------------------------------------------------------------------------------------------
 
     async def _start(self, state: State, round_: Round) -> UpstreamAnswer:
-        """Puts the round aside and sends it."""
-        limits = NO_LIMITS if state.last else state.facts.limits
-        state.run, answer = await self._ledger.reserve_round(state.run, state.request, limits)
+        """Sends the round with what was put aside for it when the request was judged, or is put aside now."""
+        answer: Reservation | Shortage | None = state.reservation
+        state.reservation = None
+        if answer is None:
+            limits = NO_LIMITS if state.last else state.facts.limits
+            state.run, answer = await self._ledger.reserve_round(state.run, state.request, limits)
         if isinstance(answer, Shortage):
             raise ClientFault(answer.says, status=403, code="budget_exhausted")
         round_.reserved(answer)
@@ -227,12 +234,7 @@ class Gate:
     async def _whole(self, state: State) -> Reply:
         while True:
             async with self._round(state) as round_:
-                try:
-                    answer = await self._start(state, round_)
-                except Fault as fault:
-                    if not state.exchanges:
-                        raise
-                    return await self._endings.say(state, gave_up(state, fault.message))
+                answer = await self._start(state, round_)
                 reply = await self._read_whole(state, round_, answer)
             if reply is not None:
                 return reply
@@ -244,9 +246,9 @@ class Gate:
         if answer.status != OK:
             round_.failed(str(answer.status))
             if state.exchanges:
-                return await self._endings.say(
-                    state, gave_up(state, f"the provider answered with status {answer.status}")
-                )
+                msg = f"the provider answered with status {answer.status}"
+                raise UpstreamFault(msg)
+            await round_.settle()
             await self._endings.conclude(state, "", Outcome.FAILED, f"upstream_{answer.status}")
             state.recorder.finish(answer.status, str(answer.status))
             return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
@@ -256,6 +258,7 @@ class Gate:
             msg = f"the provider's answer cannot be read: {fault}"
             raise UpstreamFault(msg) from None
         round_.read(turn)
+        await round_.settle()
         move = await self._judge_calls(state, turn.calls) if turn.calls else Release()
         if isinstance(move, AskAgain):
             self._ask_again(state, turn, move)
@@ -266,7 +269,7 @@ class Gate:
         body = state.dialect.edit_response(
             body, turn, {turn.calls[place].key for place in move.refused}, move.note, state.earlier
         )
-        await self._endings.answered(state, turn, released=len(turn.calls) - len(move.refused))
+        await self._endings.answered(state, turn, list(move.refused.values()))
         state.recorder.finish(OK)
         return Reply(OK, [*answer.headers, *headers_of(state)], body)
 
@@ -281,7 +284,8 @@ class Gate:
             msg = "a stream begins with its head"
             raise TypeError(msg)
         if head.body:
-            await parts.aclose()
+            async for _ in parts:  # Closed now, it would look like a hang-up.
+                pass
             return head
         head.body = only_bytes(parts)
         return head
@@ -352,10 +356,13 @@ class Gate:
         self, state: State, round_: Round, relay: Relay, reader: Reader, writer: Writer
     ) -> AsyncGenerator[bytes, None]:
         """What follows when the frames of one answer are over."""
-        if isinstance(relay.move, AskAgain):
+        if relay.move is not None:
             await round_.drain(reader)
             if left := relay.abandoned():
                 yield left
+        round_.read(reader.turn())
+        await round_.settle()
+        if isinstance(relay.move, AskAgain):
             self._ask_again(state, reader.turn(), relay.move)
         elif relay.move is not None:
             state.earlier.append(reader.turn())
@@ -370,7 +377,7 @@ class Gate:
                 return
             await self._endings.conclude(state, reader.turn().text, Outcome.FAILED, relay.failed.code)
         else:
-            await self._endings.answered(state, reader.turn(), released=relay.released)
+            await self._endings.answered(state, reader.turn(), relay.refused)
 
     def _ask_again(self, state: State, turn: Turn, move: AskAgain) -> None:
         """The refused turn and its refusals become part of the request; another round follows."""
@@ -381,16 +388,6 @@ class Gate:
         state.recorder.edited(state.run, state.edit)
         state.reasks_left -= 1
         state.again = True
-
-
-async def only_bytes(parts: AsyncGenerator[Reply | bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The bytes of a stream whose head was taken off."""
-    try:
-        async for part in parts:
-            if isinstance(part, bytes):
-                yield part
-    finally:
-        await parts.aclose()
 
 
 def _code(verdict: Verdict | None, move: CallsMove) -> str:

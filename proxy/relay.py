@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .core.actions import CallsMove
     from .core.messages import CallKey, Frame, ToolCall
+    from .core.verdicts import Verdict
     from .dialects import Reader, Writer
 
 INCOMPLETE = "[callgate] A tool call arrived incomplete and was not run."
@@ -49,6 +50,8 @@ class Relay:
         """The provider reported this error in the stream."""
         self.released = 0
         """How many calls left."""
+        self.refused: list[Verdict] = []
+        """Why calls were taken out of the answer, one each."""
         self.stopped = False
         """No further frame is wanted."""
         self._dropped: list[Frame] = []
@@ -119,6 +122,7 @@ class Relay:
         held = self._gate.take()
         if isinstance(move, Release):
             self.released += len(calls) - len(move.refused)
+            self.refused += move.refused.values()
             return self._writer.resolved(held, {calls[place].key for place in move.refused}, move.note)
         self.move, self.stopped, self._dropped = move, True, held
         return b""

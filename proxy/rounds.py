@@ -57,6 +57,16 @@ async def chunks_of(answer: UpstreamAnswer) -> AsyncGenerator[bytes, None]:
         answer.close()
 
 
+async def only_bytes(parts: AsyncGenerator[object, None]) -> AsyncGenerator[bytes, None]:
+    """The bytes of a stream whose head was taken off."""
+    try:
+        async for part in parts:
+            if isinstance(part, bytes):
+                yield part
+    finally:
+        await parts.aclose()
+
+
 @dataclass(slots=True)
 class State:
     """Where one turn of one agent stands."""
@@ -71,6 +81,8 @@ class State:
     """Set: the answer that comes now is the last of this turn and may hold no call, for this reason."""
     reasks_left: int = 0
     retries_left: int = 0
+    reservation: Reservation | None = None
+    """Put aside for the first round when the request was judged."""
     again: bool = False
     """The model is to be asked (again): another round follows."""
     earlier: list[Turn] = field(default_factory=list)
@@ -164,6 +176,10 @@ class Round:
         self._end_span(left=left)
         await _to_its_end(self._settle(left=left))
 
+    async def settle(self) -> None:
+        """Books the round now that its answer was read: what is decided next rests on what it really cost."""
+        await _to_its_end(self._settle(left=False))
+
     async def _settle(self, *, left: bool) -> None:
         """Books what the round and its further tries cost; `left`: the agent hung up (B2). A store that is gone takes
         no answer back: what was put aside stays spent, which is the safe side."""
@@ -175,8 +191,9 @@ class Round:
             for attempt in attempts:
                 settled = self._ledger.keep if self._sent else self._ledger.give_back
                 self._state.run = await settled(attempt)
-            if left and not (self._turn and any(self._turn.finish)):
-                state = self._state
+            state = self._state
+            over = self._turn is not None and any(self._turn.finish)
+            if left and not over and state.run.outcome is not Outcome.CANCELLED:
                 state.run = await self._ledger.record_answer(state.run, "", Outcome.CANCELLED, CLIENT_GONE)
                 state.recorder.concluded(state.run)
         except StoreFault as fault:

@@ -113,7 +113,7 @@ async def test_text_passes_as_it_came() -> None:
     relay = wire.relay()
 
     assert await wire.run(relay, [START, TEXT], [END], [DONE]) == "start;text;end;done;"
-    assert (wire.judged, relay.move, relay.failed, relay.released) == ([], None, None, 0)
+    assert (wire.judged, relay.move, relay.failed, relay.refused) == ([], None, None, [])
     assert not relay.fresh
 
 
@@ -125,7 +125,7 @@ async def test_text_leaves_before_the_calls_behind_it_are_judged() -> None:
 
     assert wire.at_judgement == ["start;text;"]
     assert out == "start;text;[piece+call+end-[]];done;"
-    assert (wire.judged, relay.released) == ([["c1"]], 1)
+    assert (wire.judged, relay.refused) == ([["c1"]], [])
 
 
 async def test_of_a_call_nothing_is_written_until_it_is_judged() -> None:
@@ -148,7 +148,7 @@ async def test_refused_calls_are_taken_out_and_the_model_is_told() -> None:
 
     assert await wire.run(relay, [PIECE, CALL, SECOND, END]) == "[piece+call+second+end-[(0, 1)] not run];"
     assert wire.judged == [["c1", "c2"]]
-    assert relay.released == 1
+    assert relay.refused == [NO]
 
 
 async def test_calls_that_come_later_are_judged_too() -> None:
@@ -160,7 +160,6 @@ async def test_calls_that_come_later_are_judged_too() -> None:
         "[piece+call+end-[]];text;[second+done-[]];"
     )
     assert wire.judged == [["c1"], ["c2"]]
-    assert relay.released == 2
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,7 @@ async def test_what_stops_an_answer_lets_no_further_frame_out(move: Answer | Ask
     relay = wire.relay()
 
     assert await wire.run(relay, [TEXT, PIECE, CALL, END, DONE], [TEXT]) == "text;"
-    assert (relay.move, relay.stopped, relay.released) == (move, True, 0)
+    assert (relay.move, relay.stopped, relay.refused) == (move, True, [])
     assert (relay.holding, relay.failed) == (False, None)
 
 
@@ -236,7 +235,7 @@ async def test_an_error_in_mid_call_takes_the_call_with_it() -> None:
     relay = wire.relay()
 
     assert await wire.run(relay, [TEXT, PIECE, CALL], [failing()]) == "text;[piece+call+error-[(0, 0)]];"
-    assert (relay.failed, wire.judged, relay.released) == (OVERLOADED, [], 0)
+    assert (relay.failed, wire.judged) == (OVERLOADED, [])
 
 
 async def test_a_stream_that_breaks_off_in_mid_call_releases_nothing() -> None:
@@ -244,7 +243,7 @@ async def test_a_stream_that_breaks_off_in_mid_call_releases_nothing() -> None:
     relay = wire.relay()
 
     assert await wire.run(relay, [TEXT, PIECE, CALL]) == "text;failed upstream_error;"
-    assert (relay.failed, wire.judged, relay.released) == (BROKEN, [], 0)
+    assert (relay.failed, wire.judged) == (BROKEN, [])
     assert relay.end() == b""
 
 
@@ -256,7 +255,7 @@ async def test_an_unfinished_call_is_taken_out_and_the_agent_is_told() -> None:
     assert await wire.run(relay, [TEXT, PIECE, SECOND, END, DONE]) == (
         f"text;[piece+second+end-[(0, 0), (0, 1)]{INCOMPLETE}];done;"
     )
-    assert (relay.failed, wire.judged, relay.released) == (UNFINISHED, [], 0)
+    assert (relay.failed, wire.judged) == (UNFINISHED, [])
 
 
 @pytest.mark.parametrize("ends", [[PIECE, PIECE], [CALL, END]])

@@ -578,3 +578,19 @@ async def test_a_reservation_is_settled_once_however_often_a_round_is_left() -> 
 
     assert isinstance(put_aside, Reservation)
     assert spent(stage) == Amounts()
+
+
+async def test_a_round_that_is_settled_before_it_is_left_is_settled_once() -> None:
+    """What is decided about its calls rests on what it really cost."""
+    stage = await Stage(refused(503), ScriptedAnswer(WHOLE), upstream={"retries": 1}).opens()
+    async with stage.round() as round_:
+        await stage.sends(round_)
+        reader = OPENAI_CHAT.reader(lambda: "id")
+        async for _ in round_.frames(reader, HEART):
+            pass
+        round_.read(reader.turn())
+        await round_.settle()
+        assert spent(stage) == Amounts(rounds=2, input_tokens=80, output_tokens=20)
+
+    assert spent(stage) == Amounts(rounds=2, input_tokens=80, output_tokens=20)
+    assert stage.audit.names() == ["answered"]

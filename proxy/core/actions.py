@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .limits import Amounts, shortage
 from .messages import ChoiceMode, Problem, RequestEdit, ToolChoice
 from .reports import refusal_text, shown_name, stop_report
-from .runs import STOPPED, Outcome
+from .runs import Outcome
 from .verdicts import Action, Mode, refused_calls, strongest
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def request_move(
     facts: Facts, verdicts: Sequence[Verdict], *, refuse_exhausted: bool = False
 ) -> Forward | Answer:
     """What happens to the request. `refuse_exhausted`: a spent budget is an error, not a last answer (C015)."""
-    if facts.run.outcome in STOPPED:
+    if facts.run.is_stopped:
         text = facts.run.stop_report
         return Answer(
             text,

@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 
 STOPPED = frozenset({Outcome.LIMIT_REACHED, Outcome.NO_PROGRESS, Outcome.DENIED})
-"""Outcomes that this proxy imposed: further requests of the same turn get the stop report again."""
+"""Outcomes that this proxy imposes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,11 @@ class Run:
     """Trace context of the run's first request (W3C header names), so that later ones hang below it."""
 
     @property
+    def is_stopped(self) -> bool:
+        """This proxy ended the turn: until the user speaks, every further request gets the stop report again."""
+        return bool(self.stop_report)
+
+    @property
     def turn_steps(self) -> tuple[Step, ...]:
         """The steps since the user last spoke."""
         return tuple(step for step in self.steps if step.turn == self.turn)
@@ -162,7 +167,7 @@ def applied(run: Run, change: RunChange) -> Run:
             stop_report="",
         )
     steps = _steps_after(run, change)
-    if change.outcome is not None and run.outcome not in STOPPED:
+    if change.outcome is not None and not run.is_stopped:
         run = replace(
             run, outcome=change.outcome, outcome_detail=change.outcome_detail, stop_report=change.stop_report
         )

@@ -195,7 +195,7 @@ SCENES = (
         stubborn,
         Expected(
             (),
-            "completed",
+            "denied",
             requests=2,
             detail="tool_not_allowed",
             refused=(REFUND_REFUSED, REFUND_REFUSED),

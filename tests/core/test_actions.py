@@ -21,7 +21,7 @@ from proxy.core.actions import (
 )
 from proxy.core.limits import Amounts, Bounds, Limits
 from proxy.core.messages import MissingResult, Request, RequestEdit
-from proxy.core.runs import STOPPED, Outcome
+from proxy.core.runs import Outcome
 from proxy.core.verdicts import Action, Decision, Facts, Mode, Verdict
 from tests.checks.build import call, facts, request, run, step
 
@@ -150,16 +150,21 @@ def test_an_exhausted_budget_can_be_an_error_instead(unit: str) -> None:
     assert isinstance(request_move(facts(), [loop], refuse_exhausted=True), Forward)
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
-def test_a_stopped_run_says_its_report_again(outcome: Outcome) -> None:
-    """C12: whatever checks would say now. Other outcomes do not stand in the way."""
-    stopped = run(outcome=outcome, outcome_detail="budget_rounds", stop_report="Stopped: limit.")
-    got = request_move(facts(run=stopped), [verdict(NUDGE)])
+def test_a_stopped_run_says_its_report_again() -> None:
+    """C12: whatever checks would say now."""
+    stopped = run(
+        outcome=Outcome.DENIED, outcome_detail="tool_not_allowed", stop_report="Stopped: not allowed."
+    )
 
-    if outcome in STOPPED:
-        assert got == Answer("Stopped: limit.", outcome, "budget_rounds")
-    else:
-        assert isinstance(got, Forward)
+    assert request_move(facts(run=stopped), [verdict(NUDGE)]) == Answer(
+        "Stopped: not allowed.", Outcome.DENIED, "tool_not_allowed"
+    )
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_an_outcome_without_a_report_stands_in_nobodys_way(outcome: Outcome) -> None:
+    """E8: what this proxy did not impose is no wall; an agent may go on after a failure or a refusal."""
+    assert isinstance(request_move(facts(run=run(outcome=outcome)), [verdict(NUDGE)]), Forward)
 
 
 def test_a_run_stopped_by_its_budget_is_refused_again_where_that_is_an_error() -> None:

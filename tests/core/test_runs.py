@@ -126,7 +126,7 @@ def test_numbers_ascend_and_spending_never_shrinks(changes: list[RunChange]) -> 
         before, run = run, applied(run, change)
         assert run.spent.rounds == before.spent.rounds + change.spend.rounds
         assert run.turn_spent.calls <= run.spent.calls
-        if not change.new_turn and before.outcome in STOPPED:
+        if not change.new_turn and before.is_stopped:
             assert run.outcome is before.outcome
     assert [each.number for each in run.steps] == list(range(1, len(run.steps) + 1))
     assert all(1 <= each.turn <= run.turn for each in run.steps)
