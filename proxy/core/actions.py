@@ -75,10 +75,10 @@ def outcome_of(verdict: Verdict) -> Outcome:
     return Outcome.DENIED
 
 
-def closing_note(verdict: Verdict) -> str:
-    """The instruction of the last request (B3)."""
+def closing_note(reason: str = "") -> str:
+    """The instruction of the last request (B3), with the reason unless refusals before it have said it."""
     return (
-        f"[callgate] {verdict.message} No further tool calls are possible in this turn. Answer the user now from what "
+        f"[callgate] {reason}{' ' if reason else ''}No further tool calls are possible in this turn. Answer the user now from what "
         "you have; say plainly what is missing, and that the limit on tool use was reached if the answer is incomplete."
     )
 
@@ -122,7 +122,7 @@ def request_move(
     if reason is not None:
         return _answer(facts, reason, refuse_exhausted=refuse_exhausted)
     return Forward(
-        replace(edit, missing_results=repairs, tool_choice=NO_TOOLS, note=closing_note(worst)),
+        replace(edit, missing_results=repairs, tool_choice=NO_TOOLS, note=closing_note(worst.message)),
         last=worst,
     )
 
@@ -146,7 +146,7 @@ def calls_move(
         reason = _why_by_program(refused.values(), worst)
         if reason is not None:
             return _answer(facts, reason)
-        note = closing_note(worst)
+        note = closing_note()
         refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
         return AskAgain(refusals, replace(base_edit(facts), tool_choice=NO_TOOLS, note=note), last=worst)
     if reasks_left > 0:

@@ -25,6 +25,12 @@ SAME_RUN = (
     "This conversation cannot go on: start a new one, or ask the operator of this system to raise the limit."
 )
 """A new message resets the counts of a turn, not those of the whole run."""
+FOR_PEOPLE = {
+    "allow_list": "it asks for a tool that may not be used here.",
+    "arguments_invalid": "a tool was called in a form that cannot be read.",
+    "schema": "a tool was called in a form that it does not accept.",
+}
+"""Reasons whose own message is an instruction to the model (C4): people get these words instead (D5)."""
 ALLOWED_ONLY = (
     "Ask for something that the allowed tools can do, or ask the operator of this system for permission."
 )
@@ -58,7 +64,7 @@ def stop_report(run: Run, verdict: Verdict) -> str:
         f"{shown_name(name)} ({count} result{'s' if count > 1 else ''})" for name, count in found.items()
     ]
     lacking = [f"{shown_name(name)} ({MISSING_WORDS[status]})" for name, status in missing]
-    lines = [f"[callgate] This task was stopped: {verdict.message}"]
+    lines = [f"[callgate] This task was stopped: {FOR_PEOPLE.get(verdict.reason_class, verdict.message)}"]
     lines.append("Found: " + (_listed(there) if there else "nothing so far") + ".")
     if lacking:
         lines.append("Missing: " + _listed(lacking) + ".")

@@ -278,7 +278,7 @@ def test_every_mixture_of_two_calls(left: Action, right: Action, reasks_left: in
         assert got.last is not None
         assert got.last.action is FINISH
         assert got.edit.tool_choice == NO_TOOLS
-        assert got.edit.note == closing_note(got.last)
+        assert got.edit.note == closing_note()
     elif reasks_left:
         assert isinstance(got, AskAgain)
         assert (got.last, got.edit) == (None, RequestEdit())
