@@ -27,7 +27,7 @@ async def opened() -> tuple[Stage, Recorder, Facts]:
 
 
 async def test_results_are_told_to_both() -> None:
-    """A8, A9, B4: one record a step."""
+    """A9, B4: one record a step."""
     stage, recorder, _ = await opened()
     steps = [build.step("read"), build.step("write")]
     recorder.results(stage.state.run, steps)

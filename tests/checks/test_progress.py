@@ -103,7 +103,7 @@ def test_something_learnt_elsewhere_makes_another_try_fair() -> None:
 
 
 def test_a_change_of_the_world_makes_another_try_fair() -> None:
-    """D4: a look at the state after an act is no loop, though the act always says the same."""
+    """D9: a look at the state after an act is no loop, though the act always says the same."""
     rounds = [step("run_tests", text="3 failed")]
     for place in range(5):
         rounds += [step("edit", {"line": place}, "ok"), step("run_tests", text="3 failed")]

@@ -193,7 +193,7 @@ def test_choices_are_told_apart_also_with_equal_ids() -> None:
 
 
 def test_free_form_and_unknown_kinds_are_calls() -> None:
-    """C5: a kind that nobody knows is judged, not passed over."""
+    """C3: a kind that nobody knows is judged, not passed over."""
     custom = [
         {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "calc", "input": "4 "}},
         {"index": 0, "custom": {"input": "+ 4"}},
