@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from proxy.core.names import fold_name
 from proxy.engines import Bundle, load_bundle
+from proxy.engines.marked import Marked
+from proxy.engines.rules import RuleData, checked, fold_names, merged
 from proxy.engines.worker import Evaluator
 
 RULE = "data.callgate.main.decision"
@@ -31,9 +35,19 @@ def evaluator_of(bundle: Bundle) -> Evaluator:
     return Evaluator({file: module.text for file, module in bundle.embedded.items()}, bundle.data)
 
 
+@cache
+def shipped() -> Bundle:
+    """The policies of the product."""
+    return load_bundle([])
+
+
 def with_rules(rules: Mapping[str, Any]) -> Evaluator:
-    """The embedded engine with the shipped policies and this rule data."""
-    return evaluator_of(load_bundle([], settings=rules))
+    """The embedded engine with the shipped policies and this rule data. Quicker than loading a bundle each time."""
+    tree, faults = checked(Marked("rules", rules), RuleData)
+    assert not faults, faults
+    data = merged([shipped().data["rules"], tree])
+    fold_names(data)
+    return evaluator_of(replace(shipped(), data={"rules": data}))
 
 
 def decided(evaluator: Evaluator, question: Mapping[str, Any]) -> Any:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from proxy.engines import Bundle, load_bundle
 from proxy.engines.embedded import EmbeddedEngine, EmbeddedSettings
 from proxy.errors import EngineFault
-from tests.asked import asked, codes, team_rule, written
+from tests.asked import asked, codes, shipped, team_rule, written
 
 # Never ends within a deadline, is stopped by nothing in the language, and needs no memory to speak of.
 ENDLESS = """deny contains {"code": "endless", "message": "x"} if {
@@ -34,11 +33,6 @@ FAILING = """deny contains {"code": "too_much", "message": "No more than 100."} 
 	some call in input.calls
 	to_number(call.arguments.amount) > 100
 }"""
-
-
-@cache
-def shipped() -> Bundle:
-    return load_bundle([])
 
 
 def bundle(folder: Path, rule: str = "", name: str = "policies") -> Bundle:
