@@ -51,8 +51,25 @@ _denials contains object.union(_named(said.denial), {"layer": said.layer}) if so
 
 _shadow contains object.union(_named(said.denial), {"layer": said.layer}) if some said in layers.shadow
 
-# The rule of a denial, where its package does not say, is named as its code.
-_named(denial) := object.union({"rule": denial.code, "call": null}, denial)
+# The rule of a denial, where its package does not say, is named as its code. What is no denial must not be dropped like
+# something undefined: it is handed on, and refused as no decision.
+_named(denial) := object.union({"rule": denial.code, "call": null}, denial) if {
+	is_string(denial.code)
+} else := {"unreadable": denial}
+
+_denials contains {"unreadable": said} if {
+	some said in layers.limits
+	not _are_limits(said)
+}
+
+_are_limits(said) if {
+	is_object(said)
+	object.keys(said) - {"turn", "run", "brakes"} == set()
+	every _, scope in said {
+		is_object(scope)
+		is_object(object.get(scope, "per_tool", {}))
+	}
+}
 
 _denials contains denial if {
 	some denial in _argument_denials

@@ -97,6 +97,24 @@ test_allows_no_layer_to_speak_for_another if {
 	[denial.layer | some denial in decision.deny] == ["team.blue"]
 }
 
+test_denies_as_no_decision_what_is_no_denial if {
+	every said in ["no", null, {"message": "No."}, {"code": 7, "message": "No."}] {
+		decision := main.decision with input as _question with data.rules as _rules
+			with data.callgate.layers.deny as {{"layer": "org", "denial": said}}
+
+		decision.deny == [{"unreadable": said, "layer": "org"}]
+	}
+}
+
+test_denies_as_no_decision_what_are_no_limits if {
+	every said in ["none", {"turnn": {"calls": 1}}] {
+		decision := main.decision with input as _question with data.rules as _rules
+			with data.callgate.layers.limits as {said}
+
+		decision.deny == [{"unreadable": said}]
+	}
+}
+
 test_denies_beyond_the_smallest_limit_of_all_layers if {
 	rules := object.union(_rules, {
 		"org": {"limits": {"turn": {"rounds": 8, "per_tool": {"read": 4}}, "brakes": {"same_call_stop": 3}}},
@@ -152,4 +170,23 @@ test_allows_polling_where_every_layer_says_so if {
 
 	decision.tools.read.polling == true
 	decision.tools.read.effect == "unknown"
+}
+
+# What is no denial and no limit is handed on, so that it is refused as no decision.
+test_denies_what_is_no_denial if {
+	every denial in [{"message": "m"}, "yes", 7, {"code": 5, "message": "m"}] {
+		decision := main.decision with input as _question with data.rules as _rules
+			with data.callgate.layers.deny as {{"layer": "org", "denial": denial}}
+
+		[found.unreadable | some found in decision.deny] == [denial]
+	}
+}
+
+test_denies_what_are_no_limits if {
+	every limits in [7, {"turns": {}}, {"turn": 7}, {"brakes": []}, {"turn": {"per_tool": 7}}] {
+		decision := main.decision with input as _question with data.rules as _rules
+			with data.callgate.layers.limits as {limits}
+
+		[found.unreadable | some found in decision.deny] == [limits]
+	}
 }
