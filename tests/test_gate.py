@@ -164,7 +164,52 @@ async def test_every_reply_names_its_run_and_the_run_is_the_same_from_request_to
         assert len({answer.headers["x-callgate-request"] for answer in agent.answered}) == 3
 
 
+async def test_usage_that_the_agent_did_not_ask_for_is_counted_and_kept_from_it(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    """E4, F1: a streamed answer's tokens are known all the same; the agent gets the stream that it asked for."""
+    async with shelf.play(tmp_path) as stage:
+        stage.provider.script(Answer("Hello.", usage=(70, 7)), Answer("Hello.", usage=(80, 8)))
+        agent = WireAgent(stage, WIRES[0], stream=True, usage_wanted=False)
+        assert (await agent.says("Hi")).usage is None
+        assert all(event == "[DONE]" or event["choices"] for event in agent.last.events)
+        assert body_of(stage.provider.seen[0])["stream_options"] == {"include_usage": True}
+        run = await settled(stage)
+        assert (run.spent.input_tokens, run.spent.output_tokens, run.spent.unverified_tokens) == (70, 7, 0)
+
+
+@each_wire
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"model":"m"}', b'{"model":"m","messages":"x"}', b'{"a":1,"a":2}']
+)
+async def test_a_body_that_cannot_be_judged_goes_nowhere(
+    shelf: Shelf, wire: Wire, body: bytes, tmp_path: Path
+) -> None:
+    """F1, E1: the error has the shape of the dialect and says what is wrong."""
+    async with shelf.play(tmp_path) as stage:
+        answered = await stage.post(wire.path, body)
+        assert answered.status == 400
+        assert len(answered.json["error"]["message"]) > 10
+        assert answered.headers["x-should-retry"] == "false"
+        assert stage.provider.seen == []
+        assert runs_of(stage) == []
+
+
 # ---- calls ----
+
+
+@each_way
+async def test_in_every_choice_of_an_answer_calls_are_judged(
+    shelf: Shelf, stream: bool, tmp_path: Path
+) -> None:
+    """D1, C7: several choices cannot be asked again as one; what is allowed passes, what is not is taken out."""
+    async with shelf.play(tmp_path, ONLY_B1) as stage:
+        stage.provider.script(Answer("Well.", calls=(ORDER, REFUND)))
+        agent = WireAgent(stage, WIRES[0], stream, more={"n": 2})
+        turn = await agent.says("Refund A1.")
+        assert [(call.name, call.key[0]) for call in turn.calls] == [("get_order", 0), ("get_order", 1)]
+        assert b'"refund"' not in agent.last.body
+        assert [made["outcome"] for made in await stage.decisions()] == ["allow", "block"] * 2
 
 
 @each_wire
