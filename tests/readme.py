@@ -1,0 +1,176 @@
+"""README's reference tables, rendered from the code. `python -m tests.readme` writes them anew; a test compares."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import typer
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from proxy import checks, semconv
+from proxy.checks import arguments, budget, history, progress, tools
+from proxy.cli import app
+from proxy.dialects import DIALECTS
+from proxy.settings import Provider, Settings, Upstream, setting_name
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+LONGEST_DEFAULT = 60
+REQUIREMENT = re.compile(r" \((?:[A-F]\d{1,3}(?:, | to )?)+\)")
+"""Ids of requirements stand in docstrings; a reader of the README does not know them."""
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    lines = [tuple(head), *map(tuple, rows)]
+    rule = "|" + "---|" * len(lines[0])
+    written = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    return "\n".join([written[0], rule, *written[1:]])
+
+
+def sentence(text: str | None) -> str:
+    """A docstring in one line, without ids of requirements."""
+    return REQUIREMENT.sub("", " ".join((text or "").split()))
+
+
+# ---- settings ----
+
+SPEAKING_PARTS = frozenset(
+    ["limits.turn", "limits.run", "limits.brakes", "faults", "identity.trusted_header", "audit"]
+)
+"""Parts without whose own sentence their settings are hard to read."""
+
+
+def settings_table() -> str:
+    """Every setting by its dotted name, with its default and what it says; some parts in bold."""
+    return table(("setting", "default", ""), _settings(Settings, ""))
+
+
+def _settings(part: type[BaseModel], above: str) -> Iterator[tuple[str, str, str]]:
+    for name, field in part.model_fields.items():
+        below = _part_of(field.annotation)
+        dotted = f"{above}{name}"
+        if below is None:
+            default = _default(field)
+            said = sentence(field.description)
+            yield f"`{dotted}`", default, said.replace("None:", "null:") if default == "`null`" else said
+            continue
+        if dotted in SPEAKING_PARTS:
+            yield f"**{dotted}**", "", sentence(below.__doc__)
+        many = "[]." if typing.get_origin(field.annotation) is tuple else "."
+        yield from _settings(below, dotted + many)
+    if part is Upstream:
+        names = " or ".join(f"`{setting_name(dialect.name)}`" for dialect in DIALECTS)
+        yield "**upstream.\\<dialect\\>**", "", f"{sentence(Provider.__doc__)} `<dialect>` is {names}."
+        yield from _settings(Provider, f"{above}<dialect>.")
+
+
+def _part_of(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if typing.get_origin(annotation) is tuple:
+        return _part_of(typing.get_args(annotation)[0])
+    return None
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if value is PydanticUndefined:
+        return "(needed)"
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if value is None:
+        return "`null`"
+    if isinstance(value, tuple):
+        shown = f"[{', '.join(map(str, value))}]"
+        return (
+            f"`{shown}`" if len(shown) <= LONGEST_DEFAULT else f"`[{value[0]}, {value[1]}, …]` ({len(value)})"
+        )
+    return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value}`" if value != "" else '`""`'
+
+
+# ---- checks, metrics, commands ----
+
+POLICY_ROWS = (
+    ("`policy.<layer>.<rule>`", "the rule's own", "as the rule says, else REASK", "a policy denies"),
+    ("`policy.fault`", "`policy_error`", "DENY", "the engine gave no decision"),
+)
+BY_NAME = {
+    "history": history,
+    "tools": tools,
+    "arguments": arguments,
+    "progress": progress,
+    "budget": budget,
+}
+
+
+def checks_table() -> str:
+    """Every verdict that the checks can give, from their own docstrings."""
+    return table(("check", "code", "action", "says"), _verdicts())
+
+
+def _verdicts() -> Iterator[tuple[str, ...]]:
+    for check in checks.CHECKS:
+        if check.name == "policy":
+            yield from POLICY_ROWS
+            continue
+        for line in (BY_NAME[check.name].__doc__ or "").splitlines():
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            if line.startswith("| `"):
+                if len(cells) == 3:
+                    cells.insert(2, "FINISH or REASK")
+                yield (*cells[:-1], sentence(cells[-1]))
+
+
+def metrics_table() -> str:
+    """Every metric."""
+    instruments = (*semconv.INSTRUMENTS, *semconv.COMPAT_INSTRUMENTS)
+    rows = ((f"`{each.name}`", each.kind.value, f"`{each.unit}`", each.description) for each in instruments)
+    return table(("metric", "kind", "unit", ""), rows)
+
+
+def commands_table() -> str:
+    """Every command with its options."""
+    group = typer.main.get_command(app)
+    rows = []
+    for name, command in getattr(group, "commands", {}).items():
+        arguments = " ".join(
+            f"<{each.name}>" for each in command.params if each.param_type_name == "argument"
+        )
+        options = [
+            f"`{each.opts[0]}`: {sentence(each.help)}"
+            for each in command.params
+            if each.param_type_name == "option"
+        ]
+        shown = f"`callgate {name} {arguments}`" if arguments else f"`callgate {name}`"
+        rows.append((shown, sentence((command.help or "").partition("\n\n")[0]), "<br>".join(options)))
+    return table(("command", "", "options"), rows)
+
+
+# ---- the blocks in the file ----
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "commands": commands_table,
+    "checks": checks_table,
+    "metrics": metrics_table,
+    "settings": settings_table,
+}
+
+
+def rendered(text: str) -> str:
+    """The text with every block as the code has it now. Raises ValueError where a block is missing."""
+    for name, render in BLOCKS.items():
+        begins = re.search(rf"<!-- {name}: [^\n]*-->\n", text)
+        end = text.find(f"<!-- /{name} -->")
+        if not begins or end < begins.end():
+            raise ValueError(f"README.md has no block {name}")
+        text = f"{text[: begins.end()]}{render()}\n{text[end:]}"
+    return text
+
+
+if __name__ == "__main__":
+    README.write_text(rendered(README.read_text(encoding="utf-8")), encoding="utf-8")
