@@ -109,9 +109,9 @@ def _denial(value: object, what: str) -> Denial:
     code = _is(entry["code"], str, "a code")
     if not _CODE.fullmatch(code):
         raise _wrong(f"{code[:80]!a} is no code: small letters, digits and _")
-    action = entry.get("action", "reask")
+    action = _is(entry.get("action", "reask"), str, "an action")
     if action not in ACTIONS:
-        raise _wrong(f"{str(action)[:80]!a} is no action: {', '.join(ACTIONS)}")
+        raise _wrong(f"{action[:80]!a} is no action: {', '.join(ACTIONS)}")
     call = entry.get("call")
     return Denial(
         code=code,
@@ -171,7 +171,8 @@ def _bounds(value: object, what: str) -> Bounds:
 def _traits(value: object, what: str) -> ToolTraits:
     known = frozenset({"effect", "risk", "status_rules", "polling", *_LISTS})
     traits = _members(value, what, known)
-    effect, risk = traits.get("effect", "unknown"), traits.get("risk", "unknown")
+    effect = _is(traits.get("effect", "unknown"), str, f"{what}.effect")
+    risk = _is(traits.get("risk", "unknown"), str, f"{what}.risk")
     if effect not in {"read", "write", "unknown"}:
         raise _wrong(f"{what}.effect is none")
     if risk not in {"low", "medium", "high", "unknown"}:
@@ -191,7 +192,7 @@ def _traits(value: object, what: str) -> ToolTraits:
 def _status_rule(value: object, what: str) -> StatusRule:
     members = frozenset({"contains", "status"})
     rule = _members(value, f"{what}.status_rules", members, needed=members)
-    status = rule["status"]
+    status = _is(rule["status"], str, f"{what}.status_rules")
     if status not in set(StepStatus) - {StepStatus.PENDING, StepStatus.REFUSED}:
         raise _wrong(f"{what}.status_rules has a status that is none")
     return StatusRule(_is(rule["contains"], str, what), StepStatus(status))

@@ -52,7 +52,7 @@ def build_input(  # noqa: PLR0913 - the facts of one decision
     """
     document: dict[str, Any] = {
         "phase": phase,
-        "now_ns": int(now * 1e9),
+        "now_ns": _nanoseconds(now),
         "identity": _identity(identity),
         "request": {
             "dialect": request.dialect,
@@ -104,6 +104,11 @@ def exact(value: object, what: str, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [exact(part, what, depth + 1) for part in value]
     raise EngineFault(f"{what} hold a value that is not JSON")
+
+
+def _nanoseconds(seconds: float) -> int:
+    """Exact to the microsecond, which is what a clock's float holds."""
+    return round(seconds * 1_000_000) * 1000
 
 
 def _encoded(document: object) -> bytes:
@@ -233,8 +238,8 @@ def _step(step: Step) -> dict[str, Any]:
         "arguments": _read_arguments(step.arguments),
         "status": str(step.status),
         "refused_as": step.refused_as,
-        "released_at_ns": int(step.released_at * 1e9),
-        "result_at_ns": None if step.result_at is None else int(step.result_at * 1e9),
+        "released_at_ns": _nanoseconds(step.released_at),
+        "result_at_ns": None if step.result_at is None else _nanoseconds(step.result_at),
         "truncated": False,
     }
     return entry

@@ -183,7 +183,7 @@ test_denies_what_is_no_denial if {
 }
 
 test_denies_what_are_no_limits if {
-	every limits in [7, {"turns": {}}, {"brakes": []}, {"turn": {"per_tool": 7}}] {
+	every limits in [{"turns": {}}, {"brakes": []}] {
 		decision := main.decision with input as _question with data.rules as _rules
 			with data.callgate.layers.limits as {limits}
 
