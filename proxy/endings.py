@@ -15,10 +15,11 @@ from .core.runs import STOPPED, Outcome
 from .exchange import Reply, problem_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from .core.messages import Turn
+    from .core.messages import CallKey, Turn
     from .core.verdicts import Verdict
+    from .dialects import Dialect
     from .errors import Fault
     from .ledger import Ledger
     from .rounds import State
@@ -83,6 +84,9 @@ class Endings:
             state.run = await self._ledger.give_back(state.reservation)
         if state.exchanges:
             return await self.say(state, gave_up(state, fault.message))
+        if state.last is not None:
+            report = stop_report(state.run, state.last)
+            return await self.say(state, Answer(report, outcome_of(state.last), state.last.code))
         await self.conclude(state, "", Outcome.FAILED, fault.code)
         return self._error(state, Problem(fault.status, fault.code, fault.message))
 
@@ -115,6 +119,14 @@ class Endings:
         state.recorder.finish(problem.status, problem.code)
         reply = problem_reply(state.dialect, problem)
         return Reply(reply.status, [*reply.headers, *headers_of(state)], reply.body)
+
+
+def as_shown(dialect: Dialect, body: bytes, turn: Turn, refused: Collection[CallKey], note: str) -> Turn:
+    """The turn with the text that the agent gets, and will send back, where all its calls are refused."""
+    if not note or len(refused) < len(turn.calls):
+        return turn
+    shown = dialect.edit_response(body, turn, refused, note, ())
+    return replace(turn, text=dialect.parse_response(shown, lambda: "").text)
 
 
 def headers_of(state: State) -> list[tuple[str, str]]:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from .checks import judge_calls, judge_request
 from .core.actions import Answer, AskAgain, Forward, Release, calls_move, request_move
 from .core.json_text import NotOneObject, read_object
-from .core.limits import Limits, Reservation, Shortage, smallest
+from .core.limits import Reservation, Shortage, one_round_more, smallest
 from .core.messages import Exchange, Malformed, Problem, ToolKind
 from .core.runs import Outcome
 from .core.verdicts import Facts, refused_calls
-from .endings import OK, Endings, gave_up, headers_of
+from .endings import OK, Endings, as_shown, gave_up, headers_of
 from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .recorder import Recorder
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 RETRY_HEADER = "x-stainless-retry-count"
 """The official SDKs count their own retries of a request here."""
-NO_LIMITS = Limits()
-"""The last answer of a run that reached a limit of rounds or calls is paid from a reserve of one round (E7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +154,9 @@ class Gate:
         state.recorder.request_judged(state.facts, verdicts, move)
         return move
 
-    async def _judge_calls(self, state: State, calls: Sequence[ToolCall]) -> CallsMove:
+    async def _judge_calls(
+        self, state: State, calls: Sequence[ToolCall], *, others_left: bool = False
+    ) -> CallsMove:
         """Decides about the held calls, reserves for those that leave, and records every one of them."""
         started = self._clock()
         parsed = tuple(self._arguments(call) for call in calls)
@@ -170,7 +170,8 @@ class Gate:
         reserved = await self._reserve_calls(state, verdicts)
         if any(state.facts.call_shortages):
             verdicts = judge_calls(state.facts)
-        move = calls_move(state.facts, verdicts, reasks_left=state.reasks_left, last=state.last)
+        left, last = state.reasks_left, state.last
+        move = calls_move(state.facts, verdicts, reasks_left=left, last=last, others_left=others_left)
         leaves = [
             place for place in range(len(calls)) if isinstance(move, Release) and place not in move.refused
         ]
@@ -214,7 +215,7 @@ class Gate:
         answer: Reservation | Shortage | None = state.reservation
         state.reservation = None
         if answer is None:
-            limits = NO_LIMITS if state.last else state.facts.limits
+            limits = one_round_more(state.facts.limits) if state.last else state.facts.limits
             state.run, answer = await self._ledger.reserve_round(state.run, state.request, limits)
         if isinstance(answer, Shortage):
             raise ClientFault(answer.says, status=403, code="budget_exhausted")
@@ -266,10 +267,10 @@ class Gate:
         if isinstance(move, Answer):
             state.earlier.append(turn)
             return await self._endings.say(state, move)
-        body = state.dialect.edit_response(
-            body, turn, {turn.calls[place].key for place in move.refused}, move.note, state.earlier
-        )
-        await self._endings.answered(state, turn, list(move.refused.values()))
+        refused = {turn.calls[place].key for place in move.refused}
+        shown = as_shown(state.dialect, body, turn, refused, move.note)
+        body = state.dialect.edit_response(body, turn, refused, move.note, state.earlier)
+        await self._endings.answered(state, shown, list(move.refused.values()))
         state.recorder.finish(OK)
         return Reply(OK, [*answer.headers, *headers_of(state)], body)
 
@@ -328,7 +329,7 @@ class Gate:
         reader = state.dialect.reader(fresh_call_id)
 
         async def judge(calls: Sequence[ToolCall]) -> CallsMove:
-            return await self._judge_calls(state, calls)
+            return await self._judge_calls(state, calls, others_left=relay.released > 0)
 
         held = self._settings.stream.max_held_bytes
         relay = Relay(reader, writer, judge, held, fresh=not state.earlier)
@@ -362,10 +363,11 @@ class Gate:
                 yield left
         round_.read(reader.turn())
         await round_.settle()
+        turn = replace(reader.turn(), text=relay.said)
         if isinstance(relay.move, AskAgain):
-            self._ask_again(state, reader.turn(), relay.move)
+            self._ask_again(state, turn, relay.move)
         elif relay.move is not None:
-            state.earlier.append(reader.turn())
+            state.earlier.append(turn)
             await self._endings.conclude(state, relay.move.text, relay.move.outcome, relay.move.detail)
             problem = self._endings.problem_of(relay.move)
             yield writer.closing(relay.move.text) if problem is None else writer.failed(problem)
@@ -375,9 +377,9 @@ class Gate:
                 state.retries_left -= 1
                 state.again = True
                 return
-            await self._endings.conclude(state, reader.turn().text, Outcome.FAILED, relay.failed.code)
+            await self._endings.conclude(state, turn.text, Outcome.FAILED, relay.failed.code)
         else:
-            await self._endings.answered(state, reader.turn(), relay.refused)
+            await self._endings.answered(state, turn, relay.refused)
 
     def _ask_again(self, state: State, turn: Turn, move: AskAgain) -> None:
         """The refused turn and its refusals become part of the request; another round follows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .core.actions import Answer, AskAgain, Release
-from .core.messages import Problem, StreamFailed
+from .core.messages import Problem, StreamFailed, TextDelta
 from .core.stream_gate import StreamGate
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ class Relay:
         self.stopped = False
         """No further frame is wanted."""
         self._dropped: list[Frame] = []
+        self._said: list[str] = []
+
+    @property
+    def said(self) -> str:
+        """The text that the agent has got, notes included: what it will send back as this answer."""
+        return "".join(self._said)
 
     @property
     def holding(self) -> bool:
@@ -76,6 +82,7 @@ class Relay:
             self._note_error(frame)
             passed = self._gate.feed(frame)
             if passed is not None:
+                self._hear(passed)
                 out += self._writer.passed(passed)
             elif self._gate.ready or self._gate.failed or self._gate.overflowed:
                 if out:
@@ -94,6 +101,10 @@ class Relay:
             if isinstance(event, StreamFailed):
                 self.failed = event.problem
 
+    def _hear(self, *frames: Frame) -> None:
+        events = [event for frame in frames for event in frame.events]
+        self._said += [event.text for event in events if isinstance(event, TextDelta) and event.choice == 0]
+
     def end(self) -> bytes:
         """The stream is over. Held frames of calls that never became whole are dropped, and the agent is told."""
         if not self._gate.holding or self.stopped:
@@ -110,19 +121,24 @@ class Relay:
         calls, broken = self._gate.calls, self._gate.broken
         keys: set[CallKey] = {*(call.key for call in calls), *broken}
         if self._gate.failed:
-            return self._writer.resolved(self._gate.take(), keys, "")
+            return self._resolved(self._gate.take(), keys, "")
         if self._gate.overflowed:
             self.move, self.stopped = Answer.of(TOO_LARGE, "call_too_large"), True
             self._gate.take()
             return b""
         if broken:
             self.failed = UNFINISHED
-            return self._writer.resolved(self._gate.take(), keys, INCOMPLETE)
+            return self._resolved(self._gate.take(), keys, INCOMPLETE)
         move = await self._judge(calls)
         held = self._gate.take()
         if isinstance(move, Release):
             self.released += len(calls) - len(move.refused)
             self.refused += move.refused.values()
-            return self._writer.resolved(held, {calls[place].key for place in move.refused}, move.note)
+            return self._resolved(held, {calls[place].key for place in move.refused}, move.note)
         self.move, self.stopped, self._dropped = move, True, held
         return b""
+
+    def _resolved(self, held: Sequence[Frame], refused: set[CallKey], note: str) -> bytes:
+        self._said.append(note)
+        self._hear(*held)
+        return self._writer.resolved(held, refused, note)

@@ -128,31 +128,38 @@ def request_move(
 
 
 def calls_move(
-    facts: Facts, verdicts: Sequence[Verdict], *, reasks_left: int, last: Verdict | None
+    facts: Facts,
+    verdicts: Sequence[Verdict],
+    *,
+    reasks_left: int,
+    last: Verdict | None,
+    others_left: bool = False,
 ) -> CallsMove:
     """What happens to the held calls. `last`: this answer was to have no calls, for this reason. Where the model may
-    not be asked again, what it said beside refused calls stays."""
+    not be asked again, what it said beside refused calls stays. `others_left`: earlier calls of this very answer are
+    with the agent, so no other answer can take its place."""
     if last is not None:
         return _answer(facts, last)
     refused = refused_calls(verdicts, len(facts.calls))
     if not refused:
         return Release()
     worst = max(refused.values(), key=lambda verdict: verdict.action)
+    rest = Release(refused, note=_note(facts, refused))
+    if others_left:
+        return rest
     if worst.action is Action.DENY:
         return _answer(facts, worst)
     if len(refused) < len(facts.calls) or facts.request.choices > 1:
-        return Release(refused, note=_note(facts, refused))
+        return rest
+    refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
     if worst.action is Action.FINISH:
         reason = _why_by_program(refused.values(), worst)
         if reason is not None:
             return _answer(facts, reason)
-        note = closing_note()
-        refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
-        return AskAgain(refusals, replace(base_edit(facts), tool_choice=NO_TOOLS, note=note), last=worst)
-    if reasks_left > 0:
-        refusals = tuple(refusal_text(refused[place]) for place in range(len(facts.calls)))
-        return AskAgain(refusals, base_edit(facts))
-    return Release(refused, note=_note(facts, refused))
+        return AskAgain(
+            refusals, replace(base_edit(facts), tool_choice=NO_TOOLS, note=closing_note()), last=worst
+        )
+    return AskAgain(refusals, base_edit(facts)) if reasks_left > 0 else rest
 
 
 def _note(facts: Facts, refused: Mapping[int, Verdict]) -> str:

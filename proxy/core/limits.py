@@ -158,6 +158,15 @@ def smallest(left: Limits, right: Limits) -> Limits:
     )
 
 
+def one_round_more(limits: Limits) -> Limits:
+    """The limits with the reserve from which the last answer of a run is paid: one round, and no other unit (E7)."""
+
+    def more(bounds: Bounds) -> Bounds:
+        return bounds if bounds.rounds is None else replace(bounds, rounds=bounds.rounds + 1)
+
+    return replace(limits, turn=more(limits.turn), run=more(limits.run))
+
+
 def shortage(scope: str, bounds: Bounds, spent: Amounts, seconds: float, ask: Amounts) -> Shortage | None:
     """The first limit that `ask` on top of `spent` would pass, or None.
 

@@ -103,7 +103,7 @@ class Message:
 
     @property
     def is_user_turn(self) -> bool:
-        """A person (or the agent's task) speaks: opens a new turn scope.
+        """A person (or the agent's task) speaks: may open a new turn scope.
 
         A message that brings results does not, whatever text comes with them: many agents put reminders there.
         """

@@ -189,6 +189,21 @@ def with_result(step: Step, result: ToolResult, traits: Mapping[str, ToolTraits]
     )
 
 
+def turn_openings(messages: Sequence[Message]) -> list[bool]:
+    """For each message whether it opens a turn scope: somebody speaks first, or after the assistant.
+
+    A message of the user right behind results is an agent's reminder, not a person: were it to open a turn, a limit
+    per turn would hold for nobody who sends one with every step.
+    """
+    openings = []
+    before: Message | None = None
+    for message in messages:
+        openings.append(message.is_user_turn and (before is None or before.role is Role.ASSISTANT))
+        if message.role is not Role.SYSTEM:
+            before = message
+    return openings
+
+
 def absorbed(run: Run, request: Request, chain: Sequence[bytes], at: float) -> RunChange:
     """What this request's history adds to the run: results that came, calls that it did not know, a new turn.
 
@@ -198,10 +213,13 @@ def absorbed(run: Run, request: Request, chain: Sequence[bytes], at: float) -> R
     """
     seen, count = run.seen_messages, len(request.messages)
     known = 0 < seen < len(chain) and chain[seen] == run.prefix
-    walk = _Walk(run, request.messages[seen if known else 0 :], known=known, at=at)
+    start = seen if known else 0
+    openings = turn_openings(request.messages)[start:]
+    walk = _Walk(run, request.messages[start:], openings, known=known, at=at)
     ended = run.outcome is not Outcome.RUNNING
-    last_is_user = bool(request.messages) and request.messages[-1].is_user_turn
-    new_turn = walk.user_spoke and (known or (ended and last_is_user)) and seen > 0
+    last_is_user = count > start and request.messages[-1].is_user_turn
+    # Whoever speaks to a run that has ended speaks to it anew, wherever the agent put the message.
+    new_turn = ((known and any(openings)) or (ended and last_is_user)) and seen > 0
     last_turn = run.turn + new_turn if seen else count
     return RunChange(
         at=at,
@@ -216,14 +234,15 @@ def absorbed(run: Run, request: Request, chain: Sequence[bytes], at: float) -> R
 
 def rebuilt(run: Run, request: Request, chain: Sequence[bytes], at: float) -> Run:
     """A fresh run with all that a request's history shows: steps, turns, and counts of calls and rounds."""
-    turns = sum(1 for message in request.messages if message.is_user_turn) or 1
+    openings = turn_openings(request.messages)
+    turns = sum(openings) or 1
     run = applied(replace(run, turn=1), absorbed(run, request, chain, at))
     run = replace(run, turn=turns)
     rounds = [0] * (turns + 1)
     turn = 0
     is_answer = False
-    for message in request.messages:
-        turn += message.is_user_turn
+    for message, opens in zip(request.messages, openings, strict=True):
+        turn += opens
         # Some dialects have a message a call: assistant messages in a row are one answer.
         begins = message.role is Role.ASSISTANT and not is_answer
         is_answer = message.role is Role.ASSISTANT
@@ -277,7 +296,9 @@ def _matched(run: Run, calls: Sequence[ToolCall], *, known: bool) -> list[Step |
 class _Walk:
     """Reads messages in order and notes what is new to the run."""
 
-    def __init__(self, run: Run, messages: Sequence[Message], *, known: bool, at: float) -> None:
+    def __init__(
+        self, run: Run, messages: Sequence[Message], openings: Sequence[bool], *, known: bool, at: float
+    ) -> None:
         self._run = run
         self._at = at
         self._steps = iter(
@@ -292,17 +313,14 @@ class _Walk:
         self._round = 0 if run.seen_messages == 0 else run.spent.rounds
         self.added: list[Step] = []
         self.changed: dict[int, Step] = {}
-        self.user_spoke = False
         for step in sorted(run.open_steps, key=lambda step: step.round):
             self._opens(step, (0, step.round))  # before all messages; one answer, one place
-        for message in messages:
+        for message, opens in zip(messages, openings, strict=True):
+            self._turn += opens
             self._read(message)
 
     def _read(self, message: Message) -> None:
         self._place += 1
-        if message.is_user_turn:
-            self.user_spoke = True
-            self._turn += 1
         if message.role is Role.ASSISTANT and self._run.seen_messages == 0:
             self._round += 1
         for call in message.calls:

@@ -411,3 +411,13 @@ def test_no_mixture_forwards_what_an_enforced_verdict_denies(
     else:
         assert acting & {REASK, FINISH, DENY}
         assert got.text
+
+
+def test_no_other_answer_takes_the_place_of_one_that_has_left_in_part() -> None:
+    """C10, C11: calls behind the finish word of an answer whose earlier calls are with the agent are only taken out."""
+    for action in (REASK, FINISH, DENY):
+        refused = [verdict(action, 0), verdict(action, 1)]
+        got = calls_move(facts(*TWO), refused, reasks_left=1, last=None, others_left=True)
+
+        assert isinstance(got, Release)
+        assert set(got.refused) == {0, 1}

@@ -5,7 +5,17 @@ from dataclasses import fields
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.core.limits import Amounts, Bounds, Brakes, Limits, Shortage, seconds_left, shortage, smallest
+from proxy.core.limits import (
+    Amounts,
+    Bounds,
+    Brakes,
+    Limits,
+    Shortage,
+    one_round_more,
+    seconds_left,
+    shortage,
+    smallest,
+)
 
 COUNTS = st.integers(0, 20)
 OPTIONAL = st.none() | COUNTS
@@ -161,3 +171,10 @@ def test_the_time_left_is_that_of_the_tightest_scope() -> None:
     assert seconds_left(limits, 40, 50) == 0
     assert seconds_left(Limits(), 4, 4) is None
     assert seconds_left(Limits(run=Bounds(seconds=5)), 4, 4) == 1
+
+
+def test_the_reserve_for_a_last_answer_is_one_round_and_nothing_else() -> None:
+    """E7, B1: however many requests come at once, only one of them can be paid from it."""
+    limits = Limits(turn=Bounds(rounds=3, calls=2), run=Bounds(seconds=5.0))
+
+    assert one_round_more(limits) == Limits(turn=Bounds(rounds=4, calls=2), run=Bounds(seconds=5.0))

@@ -17,6 +17,7 @@ from proxy.core.recognition import (
     rebuilt,
     step_of,
     text_digest,
+    turn_openings,
     with_result,
 )
 from proxy.core.results import StepStatus, ToolTraits
@@ -392,3 +393,19 @@ def test_a_history_cut_or_rewritten_adds_no_step(
     assert part.spent == run.spent
     assert part.seen_messages >= run.seen_messages
     assert part.turn == run.turn
+
+
+def test_a_reminder_right_behind_results_opens_no_turn_and_a_person_after_an_answer_does() -> None:
+    """B1, D12: an agent that sends a message of the user with every step is held to the limits of a turn all the same;
+    a run that was stopped listens to whoever speaks, so that nobody is locked out."""
+    history = [user(), said("", call("c1")), brought(("c1", "A=12"))]
+    run = opened("run_0", *history[:1])
+    run = read(run, *history)
+
+    reminded = read(run, *history, user("Remember to be brief."))
+    stopped = applied(run, RunChange(at=2.0, outcome=Outcome.NO_PROGRESS, stop_report="Stopped."))
+    spoken_to = read(stopped, *history, user("Try again."))
+    answered = read(run, *history, said("A is 12."), user("And B?"))
+
+    assert (run.turn, reminded.turn, spoken_to.turn, answered.turn) == (1, 1, 2, 2)
+    assert turn_openings([user(), user("More."), said("Yes."), user()]) == [True, False, False, True]
