@@ -139,6 +139,6 @@ class Relay:
         return b""
 
     def _resolved(self, held: Sequence[Frame], refused: set[CallKey], note: str) -> bytes:
-        self._said.append(note)
         self._hear(*held)
+        self._said.append(note)
         return self._writer.resolved(held, refused, note)
