@@ -142,7 +142,7 @@ def commands_table() -> str:
             f"<{each.name}>" for each in command.params if each.param_type_name == "argument"
         )
         options = [
-            f"`{each.opts[0]}`: {sentence(each.help)}"
+            f"`{'`, `'.join((*each.opts, *each.secondary_opts))}`: {sentence(each.help)}"
             for each in command.params
             if each.param_type_name == "option"
         ]

@@ -143,7 +143,7 @@ def test_names_of_spans_metrics_and_events_exist() -> None:
 def test_outcomes_and_codes_of_shipped_policies_exist() -> None:
     policies = "\n".join(file.read_text() for file in (ROOT / "policies" / "callgate").rglob("*.rego"))
     (listed,) = re.findall(r"Codes of the shipped policies: (.*?)\n\n", TEXT, re.DOTALL)
-    ending = re.search(r"else (`completed`.*?)\.\n", TEXT)
+    ending = re.search(r"else\s(`completed`.*?)\.\n", TEXT, re.DOTALL)
 
     assert ending
     assert set(re.findall(r"`(\w+)`", ending[1])) <= {outcome.value for outcome in Outcome}
