@@ -52,7 +52,9 @@ class Answered:
     def events(self) -> list[Any]:
         """The data of a stream's events, decoded; `[DONE]` as text."""
         blocks = self.body.replace(b"\r\n", b"\n").split(b"\n\n")
-        lines = [line[5:].strip() for block in blocks for line in block.split(b"\n") if line.startswith(b"data:")]
+        lines = [
+            line[5:].strip() for block in blocks for line in block.split(b"\n") if line.startswith(b"data:")
+        ]
         return ["[DONE]" if line == b"[DONE]" else json.loads(line) for line in lines]
 
 
@@ -73,7 +75,11 @@ class Play:
 
     async def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Answered:
         """Sends a request (bytes as they are, anything else as compact JSON) and reads the whole answer."""
-        raw = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        raw = (
+            body
+            if isinstance(body, bytes)
+            else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        )
         sent = {"content-type": "application/json", **self.headers, **(headers or {})}
         async with self.http.post(self.url + path, data=raw, headers=sent) as answer:
             return Answered(answer.status, answer.headers, await answer.read())

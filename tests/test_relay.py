@@ -151,6 +151,20 @@ async def test_refused_calls_are_taken_out_and_the_model_is_told() -> None:
     assert relay.refused == [NO]
 
 
+@pytest.mark.parametrize("refused", [{}, {0: NO}])
+async def test_what_the_agent_got_is_remembered_as_its_answer(refused: dict[int, Verdict]) -> None:
+    """What comes back in the history is compared with it: of a refused turn with the note, not what was kept back."""
+    wire = Wire(Release(refused, note=" not run" if refused else ""))
+    relay = wire.relay()
+    await wire.run(relay, [START, TEXT], [PIECE, CALL, TEXT, END], [DONE])
+    assert relay.said == "Let me look." * 2 + (" not run" if refused else "")
+
+    wire = Wire(AskAgain(("No.",), RequestEdit()))
+    relay = wire.relay()
+    await wire.run(relay, [START, TEXT], [PIECE, CALL, TEXT, END], [DONE])
+    assert relay.said == "Let me look."
+
+
 async def test_calls_that_come_later_are_judged_too() -> None:
     """C11: whatever the provider said had ended."""
     wire = Wire()

@@ -23,7 +23,7 @@ from proxy.core.limits import Amounts
 from proxy.core.runs import Run
 from proxy.demo import Answer, Call, Raw, ScriptedProvider, Seen
 from proxy.stores.memory import MemoryStore
-from tests.cases.clients import CHAT, MESSAGES, Json, Read, read
+from tests.cases.clients import CHAT, MESSAGES, Json, Read, read, strictly
 from tests.conftest import skip_or_fail
 from tests.playbook import CHAT as CHAT_PATH, MESSAGES as MESSAGES_PATH, SHARED, Play, play
 
@@ -59,9 +59,9 @@ class Case:
         if "one_of" in check:
             assert any(_as_in(wanted, actual) == wanted for wanted in check["one_of"]), where
         for part in check.get("has", ()):
-            assert part in actual, f"{where} lacks {part}"  # type: ignore[operator]
+            assert part in actual, f"{where} lacks {part}"  # type: ignore[operator]  # a text or a mapping
         for part in check.get("lacks", ()):
-            assert part not in actual, f"{where} has {part}"  # type: ignore[operator]
+            assert part not in actual, f"{where} has {part}"  # type: ignore[operator]  # a text or a mapping
         if "min" in check or "max" in check:
             assert check.get("min", actual) <= actual <= check.get("max", actual), where
 
@@ -115,11 +115,11 @@ def rules_of(config: Json) -> Json:
 def _constraint(words: str) -> tuple[str, Json]:
     """An argument rule as the cases word it."""
     name, _, rest = words.partition(" must ")
-    kind, _, value = rest.rpartition(" equal ") if rest.startswith(" equal") else (rest, "", "")
     if rest.startswith("be one of "):
         return name, {"one_of": rest.removeprefix("be one of ").split(", ")}
-    kind, value = re.fullmatch(r"(equal|not match) '(.*)'", rest, re.DOTALL).groups()  # type: ignore[union-attr]
-    return name, {{"equal": "equals", "not match": "not_pattern"}[kind]: value}
+    found = re.fullmatch(r"(equal|not match) '(.*)'", rest, re.DOTALL)
+    assert found, f"an argument rule that is not known: {words}"
+    return name, {{"equal": "equals", "not match": "not_pattern"}[found[1]]: found[2]}
 
 
 def settings_of(config: Json) -> Json:
@@ -178,7 +178,7 @@ def compact(body: object) -> bytes:
 
 def told_of(dialect: str, answer: Json) -> Answer:
     """The same turn, to be rendered streamed or whole as the request asks."""
-    found = read(dialect, answer["status"], answer["headers"], text_of(answer))
+    found = strictly(dialect, answer["status"], answer["headers"], text_of(answer))
     return Answer(found.text, tuple(Call(call.name, call.raw, call.id) for call in found.calls))
 
 
