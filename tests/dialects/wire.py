@@ -22,11 +22,19 @@ class Exchange:
     answer: bytes
     observed: dict[str, Any]
     """What an independent reader found in it."""
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of the answer, as far as they were recorded."""
+
+
+def recorded(dialect: str) -> tuple[Exchange, ...]:
+    """All exchanges of a dialect that the provider answered with 200. Skips where there are no recordings."""
+    return tuple(one for one in every(dialect) if one.status == 200)
 
 
 @cache
-def recorded(dialect: str) -> tuple[Exchange, ...]:
-    """All exchanges of a dialect that the provider answered with 200. Skips where there are no recordings."""
+def every(dialect: str) -> tuple[Exchange, ...]:
+    """All exchanges of a dialect, errors included. Skips where there are no recordings."""
     folder = WIRE / dialect
     if not folder.is_dir():
         skip_or_fail(f"no recordings beside the checkout ({WIRE.parent.name}/{WIRE.name}/{dialect})")
@@ -34,7 +42,7 @@ def recorded(dialect: str) -> tuple[Exchange, ...]:
     for path in sorted(folder.glob("*.json")):
         entry = json.loads(path.read_text("utf-8"))
         body, answer = entry["request"]["body"], entry["response"]
-        if answer["status"] != 200 or answer.get("body") is None:
+        if answer.get("body") is None:
             continue
         found.append(
             Exchange(
@@ -44,6 +52,8 @@ def recorded(dialect: str) -> tuple[Exchange, ...]:
                 request=json.dumps(body, ensure_ascii=False).encode() if isinstance(body, dict) else b"",
                 answer=answer["body"].encode(),
                 observed=entry["observed"],
+                status=answer["status"],
+                headers=tuple(answer["headers"].items()),
             )
         )
     return tuple(found)
