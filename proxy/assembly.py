@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import time
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .audit import AuditJournal
 from .engines import open_policies
+from .errors import EngineFault
 from .gate import Gate, Parts
 from .ledger import Ledger
 from .redaction import Redactor
@@ -20,11 +23,15 @@ from .timed import TimedEngine, TimedStore
 from .upstream import PooledUpstream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
+    from .admin import Readiness
     from .engines import Policies
     from .serving import Started
     from .settings import Settings
+
+
+log = logging.getLogger("callgate.assembly")
 
 
 @asynccontextmanager
@@ -58,6 +65,32 @@ async def parts_of(
             policies = await open_policies(settings.policy, lambda engine: TimedEngine(engine, watch))
             stack.push_async_callback(policies.close)
         yield Parts(settings, policies, Ledger(store, clock), upstream, telemetry, audit, clock)
+
+
+@contextmanager
+def reloading_on_signal(policies: Policies, readiness: Readiness, tasks: asyncio.TaskGroup) -> Iterator[None]:
+    """SIGHUP reads the policies anew while the block lasts. Those that do not load or decide are noted for readiness
+    and in the log, and the ones in force stay."""
+
+    async def reload() -> None:
+        with suppress(EngineFault):
+            await policies.reload()
+            log.info("policies: revision %s is in force", policies.revision[:12])
+        if policies.problem:
+            readiness.notes["policy"] = policies.problem
+        else:
+            readiness.notes.pop("policy", None)
+
+    loop = asyncio.get_running_loop()
+    number = getattr(signal, "SIGHUP", None)
+    if number is None:
+        yield
+        return
+    loop.add_signal_handler(number, lambda: tasks.create_task(reload()))
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(number)
 
 
 @dataclass(frozen=True, slots=True)

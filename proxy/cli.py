@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from . import __version__, logs, start_report
-from .assembly import parts_of
+from .admin import Readiness
+from .assembly import parts_of, reloading_on_signal
 from .config import SettingsFault, load_settings
 from .demo import conversation_table, conversations
+from .engines import run_policy_tests
 from .errors import Fault
 from .gate import Gate
 from .serving import Started, serve as serve_forever
@@ -82,12 +84,14 @@ def serve(
 
 
 async def _serve(settings: Settings) -> None:
-    async with parts_of(settings) as parts:
+    readiness = Readiness()
+    async with parts_of(settings) as parts, asyncio.TaskGroup() as tasks:
 
         def started(at: Started) -> None:
             out.print(start_report.lines(settings, parts.policies, at), markup=False)
 
-        await serve_forever(settings, Gate(parts), started=started)
+        with reloading_on_signal(parts.policies, readiness, tasks):
+            await serve_forever(settings, Gate(parts), readiness=readiness, started=started)
 
 
 @app.command()
@@ -98,6 +102,27 @@ def check(config: ConfigFile = None) -> None:
     out.print(lines, markup=False)
     if faults:
         _complain(faults)
+        raise typer.Exit(1)
+
+
+@app.command("test")
+def run_tests(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Folders with policies. Default: those of policy.folders.")
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Run the Rego tests (`test_*` rules in `*_test.rego`) of the shipped policies and of these folders."""
+    try:
+        results = run_policy_tests(folders or _settings(config, {}).policy.folders)
+    except Fault as fault:
+        _complain(str(fault).splitlines())
+        raise typer.Exit(1) from None
+    failed = [result for result in results if not result.passed]
+    for result in failed:
+        _complain([f"{result.file}:{result.line}: {result.package}.{result.name}: {result.message}"])
+    out.print(f"{len(results) - len(failed)} passed, {len(failed)} failed")
+    if failed:
         raise typer.Exit(1)
 
 

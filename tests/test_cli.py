@@ -105,6 +105,59 @@ def test_serve_with_bad_rules_does_not_start(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_rego_tests_run_and_a_failing_one_is_named_with_its_line(tmp_path: Path) -> None:
+    """F3: shipped tests and one's own, by one command."""
+    folder = tmp_path / "mine" / "callgate" / "org"
+    folder.mkdir(parents=True)
+    (folder / "mine_test.rego").write_text("package callgate.org_test\n\ntest_allows_nothing if 1 == 2\n")
+
+    shipped = _run("test", cwd=tmp_path)
+    mine = _run("test", "mine", cwd=tmp_path)
+
+    assert shipped.returncode == 0, shipped.stderr
+    assert shipped.stdout.endswith(" passed, 0 failed\n")
+    assert mine.returncode == 1
+    assert "mine_test.rego:3" in mine.stderr
+    assert mine.stdout.endswith(" 1 failed\n")
+
+
+def test_a_signal_puts_new_rules_in_force_and_bad_ones_leave_the_old(tmp_path: Path) -> None:
+    """F3: all or nothing; readiness says why newer policies were refused."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("org: {denied_tools: [a]}\n")
+    served = subprocess.Popen(
+        [*CALLGATE, "serve", "--port", "0"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "CALLGATE_ADMIN__PORT": "0", "CALLGATE_POLICY__DATA": "rules.yaml"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with served:
+        assert served.stdout is not None
+        assert served.stderr is not None
+        text = "".join(served.stdout.readline() for _ in range(5))
+        admin = re.search(r"admin +(http://\S+)", text)
+        assert admin, text
+
+        def notes_after(content: str, said: str) -> dict[str, str]:
+            rules.write_text(content)
+            served.send_signal(signal.SIGHUP)
+            assert served.stderr is not None
+            assert any(said in line for line in served.stderr)
+            with urllib.request.urlopen(f"{admin[1]}/readyz", timeout=10) as answer:
+                found: dict[str, str] = json.load(answer)["notes"]
+                return found
+
+        bad = notes_after("org: {denied_tool: [b]}\n", "newer policies are refused")
+        good = notes_after("org: {denied_tools: [b]}\n", "is in force")
+        served.send_signal(signal.SIGTERM)
+        served.communicate(timeout=30)
+
+    assert "denied_tools" in bad["policy"]
+    assert good == {}
+
+
 def test_replay_fails_where_a_good_run_would_have_been_altered(tmp_path: Path) -> None:
     """A pipeline can stop on it."""
     messages: list[object] = [{"role": "user", "content": "Go."}]
@@ -138,7 +191,7 @@ def test_every_command_has_help_in_a_sentence() -> None:
     runner = CliRunner()
 
     assert runner.invoke(app, ["version"]).stdout.strip() == __version__
-    for command in ("serve", "check", "demo", "replay"):
+    for command in ("serve", "check", "test", "demo", "replay"):
         shown = runner.invoke(app, [command, "--help"])
         assert shown.exit_code == 0
         assert "--" in shown.stdout

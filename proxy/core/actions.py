@@ -63,6 +63,8 @@ class AskAgain:
 
 CallsMove = Release | AskAgain | Answer
 BUDGET = "budget"
+NARROWING = "tools.narrowed"
+"""The part of the tools check by whose mode tools are hidden from the model: shadow never acts (D1)."""
 LOOPS = frozenset({"loop", "no_progress"})
 
 
@@ -87,7 +89,8 @@ def base_edit(facts: Facts) -> RequestEdit:
     """The changes that every request gets: hidden tools, usage in streams, results for interrupted calls."""
     keep = None
     allowed = facts.decision.allowed_tools
-    if allowed is not None and not set(facts.request.tool_names) <= allowed:
+    narrows = facts.settings.mode(NARROWING) is Mode.ENFORCE
+    if narrows and allowed is not None and not set(facts.request.tool_names) <= allowed:
         keep = allowed
     return RequestEdit(keep_tools=keep, ask_usage=facts.request.stream and not facts.request.asks_usage)
 

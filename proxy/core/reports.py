@@ -45,7 +45,7 @@ MISSING_WORDS = {
     StepStatus.TEMPORARILY_UNAVAILABLE: "temporarily unavailable",
     StepStatus.FAILED: "failed",
     StepStatus.PENDING: "no result yet",
-    StepStatus.REFUSED: "not allowed",
+    StepStatus.REFUSED: "not run",
 }
 
 

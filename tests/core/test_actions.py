@@ -22,7 +22,7 @@ from proxy.core.actions import (
 from proxy.core.limits import Amounts, Bounds, Limits
 from proxy.core.messages import MissingResult, Request, RequestEdit
 from proxy.core.runs import Outcome
-from proxy.core.verdicts import Action, Decision, Facts, Mode, Verdict
+from proxy.core.verdicts import Action, CheckSettings, Decision, Facts, Mode, Verdict
 from tests.checks.build import call, facts, request, run, step
 
 PASS, NUDGE, REASK, FINISH, DENY = Action
@@ -421,3 +421,12 @@ def test_no_other_answer_takes_the_place_of_one_that_has_left_in_part() -> None:
 
         assert isinstance(got, Release)
         assert set(got.refused) == {0, 1}
+
+
+def test_a_check_in_shadow_hides_no_tool_from_the_model() -> None:
+    """D1: shadow is recorded and never acts."""
+    base = facts(decision=Decision(allowed_tools=frozenset({"find"})))
+    shadowed = replace(base, settings=CheckSettings({"tools": Mode.SHADOW}))
+
+    assert base_edit(base).keep_tools == frozenset({"find"})
+    assert base_edit(shadowed).keep_tools is None

@@ -44,7 +44,7 @@ def test_a_report_says_what_was_found_what_is_missing_and_what_would_change_it()
         "Found: get_order (2 results).",
         (
             "Missing: search (nothing found), get_invoice (access refused), get_stock (temporarily unavailable), "
-            "send_mail (failed), slow (no result yet), refund (not allowed)."
+            "send_mail (failed), slow (no result yet), refund (not run)."
         ),
         "To go on: A new message starts a new count; the operator of this system can raise the limit.",
     ]
@@ -115,7 +115,7 @@ def test_no_report_quotes_an_argument_or_a_result(steps: list[Step]) -> None:
 def test_many_invented_names_are_counted_and_not_listed() -> None:
     said = stop_report(run(*(refused(f"invented_{number}") for number in range(20))), verdict())
 
-    assert f"invented_{ENTRIES_LISTED - 1} (not allowed) and {20 - ENTRIES_LISTED} more." in said
+    assert f"invented_{ENTRIES_LISTED - 1} (not run) and {20 - ENTRIES_LISTED} more." in said
 
 
 def test_every_status_but_found_has_its_words() -> None:
