@@ -161,11 +161,17 @@ def replay(
     except (OSError, ValueError) as fault:
         _complain([str(fault)])
         raise typer.Exit(2) from None
-    with Progress(console=complaints, transient=True) as bar:
-        task = bar.add_task("Playing", total=len(runs))
-        played = _run(
-            conversations.play_conversations(runs, declared, settings, progress=lambda _: bar.advance(task))
-        )
+    try:
+        with Progress(console=complaints, transient=True) as bar:
+            task = bar.add_task("Playing", total=len(runs))
+            played = _run(
+                conversations.play_conversations(
+                    runs, declared, settings, progress=lambda _: bar.advance(task)
+                )
+            )
+    except Fault as fault:
+        _complain(str(fault).splitlines())
+        raise typer.Exit(1) from None
     conversation_table.print_table(out, played)
     if any(each.altered and each.conversation.reward == 1 for each in played):
         raise typer.Exit(1)
