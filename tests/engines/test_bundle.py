@@ -147,4 +147,4 @@ def test_settings_are_checked_like_files() -> None:
 
 def test_a_bundle_is_a_value() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        load_bundle([]).revision = "x"  # type: ignore[misc]  # frozen
+        load_bundle([]).revision = "x"  # type: ignore[misc]  # that it is frozen is the point

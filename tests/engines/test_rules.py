@@ -102,7 +102,7 @@ def test_later_files_join_maps_and_replace_the_rest() -> None:
         "teams": {"t": {}},
         "agents": {},
     }
-    assert first["org"]["allowed_tools"] == ["a"]  # type: ignore[index]  # a map
+    assert first["org"]["allowed_tools"] == ["a"]  # type: ignore[index]  # the value is a map
 
 
 def test_the_strictest_profile_counts() -> None:
