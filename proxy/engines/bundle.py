@@ -18,9 +18,10 @@ from proxy.errors import EngineFault
 
 from . import rules
 from .findings import LintFault, Severity, errors_of
-from .layering import Rewritten, for_embedded
+from .layering import for_embedded
 from .lint import Lint, layer_of
 from .marked import Marked, NotReadable, read_marked
+from .rewriting import Rewritten
 from .syntax import Path as Package, RegoModule, parsed
 from .worker import RegoError
 

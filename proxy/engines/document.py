@@ -32,6 +32,9 @@ MAX_ANSWER = 65_536
 _EXACT_INTEGER = 2**53
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _OVERHEAD = 64
+_UNPLAIN = re.compile(r"\\u0000|[0-9]{16}|[0-9][eE]|-0")
+_NO_BRACKET = re.compile(r"[^\[\]{}]+")
+_PLAIN_DEPTH = 16
 
 
 def build_input(  # noqa: PLR0913 - the facts of one decision
@@ -269,6 +272,20 @@ def _read_json(text: str) -> Any:
     if text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
-        return exact(orjson.loads(text), "a past text")
+        value = orjson.loads(text)
+        return value if _is_plain(text) else exact(value, "a past text")
     except (orjson.JSONDecodeError, EngineFault):
         return None
+
+
+def _is_plain(text: str) -> bool:
+    """Whether valid JSON needs no second look: no NUL, no large number, no negative zero, not deep. Quicker than looking
+    at every value, and a run has many results."""
+    if _UNPLAIN.search(text):
+        return False
+    brackets = _NO_BRACKET.sub("", text)
+    for _ in range(_PLAIN_DEPTH):
+        if not brackets:
+            return True
+        brackets = brackets.replace("[]", "").replace("{}", "")
+    return not brackets

@@ -282,7 +282,7 @@ class _Worker(asyncio.SubprocessProtocol):
         file, line, column = error["file"], error["line"], error["column"]
         module = self._bundle.embedded.get(file)
         if module is not None:
-            column = module.column(line, column)
+            line, column = module.place(line, column)
         return str(worker.RegoError(error["message"], file, line, column))
 
     def _kill(self) -> None:

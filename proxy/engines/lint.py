@@ -15,6 +15,7 @@ from typing import Any
 from . import literals
 from .builtins import ARITIES, why_not
 from .findings import LintFault, Severity
+from .rewriting import bound_keys
 from .syntax import Call, Path, Place, Reference, RegoModule, RegoRule, RuleKind, literal, nodes, place_of
 
 OWN = frozenset({("callgate", "main"), ("callgate", "lib"), ("callgate", "layers")})
@@ -107,6 +108,10 @@ class Lint:
         for call in module.calls(rule.node):
             yield from self._call(module, call)
             yield from literals.faults(module, call)
+        if not bound_keys(rule):
+            yield _fault(
+                module, rule.place, "a key in the head of a rule has to be a name that the body binds"
+            )
         if not module.is_test:
             yield from _overrides(module, rule)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,6 +13,26 @@ from .worker import Evaluator
 
 Path = tuple[str, ...]
 Node = Mapping[str, Any]
+
+_KEYWORDS = frozenset(
+    [
+        "as",
+        "contains",
+        "default",
+        "else",
+        "every",
+        "false",
+        "if",
+        "import",
+        "in",
+        "not",
+        "null",
+        "package",
+        "some",
+        "true",
+        "with",
+    ]
+)
 
 
 class RuleKind(StrEnum):
@@ -196,6 +217,17 @@ def nodes(part: Any) -> Iterator[tuple[str, Any]]:
                 if key[:1].isupper():
                     yield key, value
             waiting += reversed(list(node.values()))
+
+
+def written(path: Path) -> str:
+    """The path below `data`, in a form that holds any name."""
+    steps = (
+        f".{part}"
+        if part.isascii() and part.isidentifier() and part not in _KEYWORDS
+        else f"[{json.dumps(part)}]"
+        for part in path
+    )
+    return "".join(("data", *steps))
 
 
 def literal(node: Node) -> str | None:

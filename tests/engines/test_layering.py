@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from proxy.engines import load_bundle
-from proxy.engines.layering import Rewritten, layers_module, resolved
-from proxy.engines.syntax import parsed
+from proxy.engines.layering import layers_module
 from proxy.engines.worker import Evaluator
 from tests.asked import asked, codes, decided, evaluator_of, team_rule, written
 
@@ -92,27 +91,6 @@ def test_everything_that_a_layer_says_is_taken(tmp_path: Path) -> None:
     assert [denial["code"] for denial in decision["shadow"]] == ["maybe"]
     assert decision["allowed_tools"] == ["read"]
     assert decision["limits"]["turn"] == {"calls": 2, "per_tool": {}}
-
-
-def test_imported_names_are_written_out_and_columns_are_told_back() -> None:
-    module = parsed(
-        "a.rego",
-        'package a\n\nimport data.b["c-d"] as e\nimport input.f\n\nx := [e.g, "é", e.h(f), e] if {\n\tsome e2 in e.i\n}\n',
-    )
-    rewritten = resolved(module)
-    line = rewritten.text.splitlines()[5]
-
-    assert line == 'x := [data.b["c-d"].g, "é", data.b["c-d"].h(f), data.b["c-d"]] if {'
-    assert len(rewritten.text.splitlines()) == len(module.text.splitlines())
-    assert rewritten.column(6, line.index(".h") + 1) == module.text.splitlines()[5].index(".h") + 1
-    assert rewritten.column(1, 9) == 9
-    assert Rewritten("x").column(3, 4) == 4
-
-
-def test_a_variable_of_the_same_name_stays_what_it_is() -> None:
-    module = parsed("a.rego", "package a\n\nimport data.e\n\nf(e) := e\n")
-
-    assert resolved(module).text == module.text
 
 
 def test_without_layers_everything_is_there_and_empty() -> None:

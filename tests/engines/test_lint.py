@@ -62,6 +62,7 @@ def test_a_good_rule_has_no_complaint(tmp_path: Path) -> None:
         ),
         ('deny contains {"code": "x", "message": "m", "reason": "r"}', "a denial has no reason"),
         ('deny contains {"code": "x", "message": "m", "layer": "org"}', "a denial has no layer"),
+        (f"{GOOD}\n\nx[y.z] := 1 if some y in input.y", "a key in the head of a rule has to be a name"),
         ("deny contains {", "4:1: "),
     ],
 )

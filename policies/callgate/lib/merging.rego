@@ -20,9 +20,21 @@ smallest_scope(scopes) := object.union(plain, {"per_tool": per_tool}) if {
 	per_tool := smallest([tools | some scope in scopes; tools := scope.per_tool])
 }
 
+_unsaid := {
+	"effect": "unknown",
+	"risk": "unknown",
+	"volatile_arguments": [],
+	"volatile_results": [],
+	"identity_fields": [],
+	"status_rules": [],
+	"polling": false,
+}
+
 # METADATA
 # description: "What the layers declare about one tool, as one. `entries` in order: organisation, team, agent."
-merged_traits(entries) := {
+merged_traits(entries) := object.union(_unsaid, object.filter(entries[0], object.keys(_unsaid))) if {
+	count(entries) == 1
+} else := {
 	"effect": _strictest(["write", "read"], {entry.effect | some entry in entries}),
 	"risk": _strictest(["high", "medium", "low"], {entry.risk | some entry in entries}),
 	"volatile_arguments": _united(entries, "volatile_arguments"),

@@ -16,15 +16,53 @@ listed(names, name) if {
 }
 
 # METADATA
-# description: "What a layer's rules declare for the tool of a call, by declared name. A look-alike name is held to the same rules."
-entries(rules, call) := {name: entry |
-	some name, entry in object.get(rules, "tools", {})
-	_is_about(name, rules, call)
+# description: "The names of those tools that a list holds."
+matching(names, tools) := {tool.name |
+	some tool in tools
+	tool.name in names
+} | {tool.name |
+	starts := _starts(names)
+	count(starts) > 0
+	some tool in tools
+	strings.any_prefix_match(tool.name, starts)
 }
 
-_is_about(name, _, call) if name == call.name
+# METADATA
+# description: "The same for a list that refuses: a tool whose folded name is on it is meant too."
+matching_generously(names, tools) := matching(names, tools) | {tool.name |
+	some tool in tools
+	tool.folded in names
+} | {tool.name |
+	starts := _starts(names)
+	count(starts) > 0
+	some tool in tools
+	strings.any_prefix_match(tool.folded, starts)
+}
 
-_is_about(name, rules, call) if name in rules.folded[call.folded]
+_starts(names) := {trim_suffix(entry, "*") |
+	some entry in names
+	endswith(entry, "*")
+}
+
+# METADATA
+# description: "The names of those tools that are called like one of these, or look like one that the rules describe."
+named_like(names, rules, tools) := {tool.name |
+	some tool in tools
+	tool.name in names
+} | {tool.name |
+	some tool in tools
+	some name in rules.folded[tool.folded]
+	name in names
+}
+
+# METADATA
+# description: "What a layer's rules declare for the tool of a call, by declared name. A look-alike name is held to the same rules."
+entries(rules, call) := {name: entry |
+	some name in _names_for(rules, call)
+	entry := rules.tools[name]
+}
+
+_names_for(rules, call) := {call.name} | {name | some name in rules.folded[call.folded]}
 
 # METADATA
 # description: "Names in words, for a message."

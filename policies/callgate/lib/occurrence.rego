@@ -81,7 +81,9 @@ in_results(value, tools, steps) if {
 
 _in_result(text, step) if occurs(step.result, text)
 
+# Looked at as a whole first: most results do not hold the value at all.
 _in_result(text, step) if {
+	contains(json.marshal(step.result_json), trim(json.marshal(text), "\""))
 	walk(step.result_json, [_, part])
 	_is_or_names(part, text)
 }

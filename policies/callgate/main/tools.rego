@@ -35,25 +35,36 @@ _strict_lists contains {"layer": said.layer, "names": {name | some name in said.
 	some said in layers.allowed_tools
 }
 
-_unlisted(tool) := {list.layer |
+# Every tool that is offered or called.
+_mentioned contains _name_of(tool) if some tool in input.tools
+
+_mentioned contains _name_of(call) if some call in _calls
+
+_name_of(tool) := {"name": tool.name, "folded": object.get(tool, "folded", tool.name)}
+
+# Names that one layer refuses, and by what.
+_refusals contains {"layer": list.layer, "rule": "allowed_tools", "names": names} if {
 	some list in _lists
-	not lib.listed(list.names, tool.name)
+	names := _mentioned_names - lib.matching(list.names, _mentioned)
+	count(names) > 0
 }
 
-_denying(tool) := {each.layer |
+_refusals contains {"layer": each.layer, "rule": "denied_tools", "names": names} if {
 	some each in _rule_layers
-	_is_denied(each.rules, tool)
+	names := lib.matching_generously(each.rules.denied_tools, _mentioned)
+	count(names) > 0
 }
 
-_is_denied(rules, tool) if lib.listed(rules.denied_tools, tool.name)
-
-_is_denied(rules, tool) if lib.listed(rules.denied_tools, tool.folded)
-
-_lacking_role(tool) := {each.layer |
+_refusals contains {"layer": each.layer, "rule": "tools.roles", "names": names} if {
 	some each in _rule_layers
-	some entry in lib.entries(each.rules, tool)
-	is_array(entry.roles)
-	not _has_role(entry.roles)
+	kept := {name |
+		some name, entry in each.rules.tools
+		is_array(entry.roles)
+		not _has_role(entry.roles)
+	}
+	count(kept) > 0
+	names := lib.named_like(kept, each.rules, _mentioned)
+	count(names) > 0
 }
 
 _has_role(roles) if {
@@ -61,14 +72,11 @@ _has_role(roles) if {
 	role in roles
 }
 
-_permitted contains tool.name if {
-	some tool in input.tools
-	count(_unlisted(tool)) == 0
-	count(_denying(tool)) == 0
-	count(_lacking_role(tool)) == 0
-}
+_mentioned_names contains tool.name if some tool in _mentioned
 
 _offered contains tool.name if some tool in input.tools
+
+_permitted := _offered - union({refusal.names | some refusal in _refusals})
 
 # Null where nothing restricts the tools.
 _allowed_tools := null if {
@@ -76,33 +84,23 @@ _allowed_tools := null if {
 	_permitted == _offered
 } else := sort([name | some name in _permitted])
 
-_denials contains _not_allowed(call, layer, "allowed_tools") if {
-	some call in _calls
-	some layer in _unlisted(call)
-}
-
-_denials contains _not_allowed(call, layer, "denied_tools") if {
-	some call in _calls
-	some layer in _denying(call)
-}
-
-_denials contains _not_allowed(call, layer, "tools.roles") if {
-	some call in _calls
-	some layer in _lacking_role(call)
-}
-
 # METADATA
 # title: A tool outside the list
 # description: "The model is told what it may use instead (D5)."
 # custom:
 #   code: tool_not_allowed
-_not_allowed(call, layer, rule) := {
-	"code": "tool_not_allowed",
-	"call": call.index,
-	"message": sprintf(
-		"The tool %s is not allowed here. Tools that are: %s.",
-		[call.name, lib.in_words(_permitted)],
-	),
-	"layer": layer,
-	"rule": rule,
+_denials contains denial if {
+	some refusal in _refusals
+	some call in _calls
+	call.name in refusal.names
+	denial := {
+		"code": "tool_not_allowed",
+		"call": call.index,
+		"message": sprintf(
+			"The tool %s is not allowed here. Tools that are: %s.",
+			[call.name, lib.in_words(_permitted)],
+		),
+		"layer": refusal.layer,
+		"rule": refusal.rule,
+	}
 }

@@ -26,8 +26,15 @@ deny contains {
 _closed contains lib.as_name(value) if {
 	some step in input.run.steps
 	step.status == "forbidden"
-	some each in lib.rule_layers(data.rules, object.get(input, "identity", {}))
-	some path in each.rules.tools[step.tool].object_arguments
+	some path in _object_arguments[step.tool]
 	some value in lib.found(step.arguments, path).values
 	lib.is_scalar(value)
+}
+
+_object_arguments[tool] := paths if {
+	some tool in {step.tool | some step in input.run.steps; step.status == "forbidden"}
+	paths := {path |
+		some each in lib.rule_layers(data.rules, object.get(input, "identity", {}))
+		some path in each.rules.tools[tool].object_arguments
+	}
 }
