@@ -142,6 +142,27 @@ _STRICT = json.JSONDecoder(
 )
 
 
+def _only_once(pairs: list[tuple[str, object]]) -> None:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError("a key occurs twice in one object")
+
+
+# What the values are does not matter here; digits stay digits, since turning long ones into numbers takes long.
+_KEYS = json.JSONDecoder(object_pairs_hook=_only_once, parse_int=str, parse_float=str)
+
+
+def refuse_double_keys(body: bytes) -> None:
+    """Nothing, where `body` (known to be JSON) can be understood in one way only.
+
+    Raises ValueError where a key occurs twice in one object, at any level, also through escapes: of two readers, one
+    may take the first and the other the last (RFC 8259, 4); and where it is too deep to be looked through.
+    """
+    try:
+        _KEYS.decode(body.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
 # --- where things stand ---------------------------------------------------------------------------------------
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")

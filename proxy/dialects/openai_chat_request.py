@@ -31,6 +31,7 @@ from .openai_chat_parts import (
     assistant_digest,
     call_parts,
     digest,
+    dumped,
     text,
     visible_text,
 )
@@ -56,9 +57,9 @@ def parse_request(body: bytes, dialect: str) -> Request:
     if not isinstance(request, dict):
         raise Malformed("the body has to be a JSON object")
     try:
-        spans = json_text.members(body)
-    except ValueError:
-        raise Malformed("a key occurs twice at the top of the body") from None
+        json_text.refuse_double_keys(body)
+    except ValueError as fault:
+        raise Malformed(f"the body cannot be judged: {fault}") from None
     stream = _flag(request, "stream")
     options = _typed(request, "stream_options", dict, "an object") or {}
     messages = _list(request, "messages", needed=True)
@@ -66,7 +67,7 @@ def parse_request(body: bytes, dialect: str) -> Request:
         dialect=dialect,
         model=_typed(request, "model", str, "text") or "",
         messages=tuple(_messages(messages)),
-        tools=(*_tools(request, "tools", body, spans), *_tools(request, "functions", body, spans)),
+        tools=(*_tools(request, "tools"), *_tools(request, "functions")),
         tool_choice=_tool_choice(request),
         stream=stream,
         choices=_number(request, "n", least=1, most=MAX_CHOICES) or 1,
@@ -229,28 +230,13 @@ def _media_size(message: Json) -> int:
 # --- tools -------------------------------------------------------------------------------------------------
 
 
-def _tools(request: Json, key: str, body: bytes, spans: json_text.Members) -> Iterator[Tool]:
-    tools = _list(request, key)
-    if not tools:
-        return
-    stretches = json_text.elements(body, spans.values[key].start).values
-    for place, (tool, stretch) in enumerate(zip(tools, stretches, strict=True)):
+def _tools(request: Json, key: str) -> Iterator[Tool]:
+    for place, tool in enumerate(_list(request, key)):
         try:
-            _refuse_double_keys(body, stretch)
             name, kind, schema = read_tool(tool, legacy=key == "functions")
         except Malformed as fault:
             raise Malformed(f"{key}[{place}]: {fault}") from None
-        yield Tool(name, kind, schema, stretch.end - stretch.start)
-
-
-def _refuse_double_keys(body: bytes, tool: json_text.Span) -> None:
-    """Two readers could take two different names from one tool."""
-    try:
-        for inner in json_text.members(body, tool.start).values.values():
-            if body[inner.start : inner.start + 1] == b"{":
-                json_text.members(body, inner.start)
-    except ValueError:
-        raise Malformed("a key occurs twice") from None
+        yield Tool(name, kind, schema, len(dumped(tool)))
 
 
 def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mapping[str, object] | None]:

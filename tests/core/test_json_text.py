@@ -19,6 +19,7 @@ from proxy.core.json_text import (
     prepended_text,
     quoted,
     read_object,
+    refuse_double_keys,
     replaced,
     spliced,
     value_at,
@@ -314,3 +315,21 @@ def test_several_edits_at_one_place_keep_their_order() -> None:
         spliced(b"ab", [Splice(1, 1, b"x"), Splice(1, 1, b"y"), replaced(value_at(b"ab"), b"")][:2])
         == b"axyb"
     )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"a":1,"a":1}', b'{"a":1,"\\u0061":2}', b'[{"b":[{"a":{},"a":{}}]}]', b"[" * 100_000 + b"]" * 100_000],
+)
+def test_what_two_readers_could_take_differently_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"twice|too deep"):
+        refuse_double_keys(body)
+
+
+@given(VALUES)
+def test_what_has_each_key_once_is_not_refused(value: object) -> None:
+    refuse_double_keys(json.dumps(value).encode())
+
+
+def test_long_numbers_are_not_turned_into_numbers() -> None:
+    refuse_double_keys(b"[" + b"9" * 100_000 + b",1e999]")

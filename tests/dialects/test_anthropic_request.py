@@ -177,6 +177,9 @@ def test_a_billing_line_that_changes_with_each_request_does_not_change_the_conve
         (b'{"model":"m","messages":[],"tools":["x"]}', r"tools\[0\]"),
         (b'{"model":"m","messages":[],"system":5}', "system"),
         (b'{"model":"m","messages":[],"tools":[],"tools":[]}', "twice"),
+        (b'{"model":"m","messages":[],"t\\u006fols":[],"tools":[]}', "twice"),
+        (b'{"model":"m","model":"n","messages":[]}', "twice"),
+        (b'{"model":"m","messages":[],"tools":[{"name":"f","name":"g"}]}', "twice"),
         (b"[" * 100_000, "not valid JSON"),
     ],
 )

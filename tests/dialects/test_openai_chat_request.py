@@ -100,7 +100,7 @@ def test_tools_of_every_kind_are_tools() -> None:
         ("openrouter:web_search", ToolKind.HOSTED, None),
         ("old", ToolKind.FUNCTION, schema),
     ]
-    assert request.tools[0].size == len(json.dumps(function("f", parameters=schema)))
+    assert request.tools[0].size == len(json.dumps(function("f", parameters=schema), separators=(",", ":")))
 
 
 @pytest.mark.parametrize(
