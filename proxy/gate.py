@@ -24,7 +24,7 @@ from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .recorder import Recorder
 from .relay import Relay
-from .rounds import Round, State, chunks_of, is_event_stream, only_bytes
+from .rounds import Round, State, being_read, chunks_of, is_answer, is_event_stream, only_bytes
 from .upstream import UpstreamRequest
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class Gate:
         """The reply to a whole answer; None: the model is asked again."""
         body = await answer.read(self._settings.max_body_bytes)
         round_.text_bytes = len(body)
-        if answer.status != OK:
+        if not is_answer(answer):
             round_.failed(str(answer.status))
             if state.exchanges:
                 msg = f"the provider answered with status {answer.status}"
@@ -253,11 +253,8 @@ class Gate:
             await self._endings.conclude(state, "", Outcome.FAILED, f"upstream_{answer.status}")
             state.recorder.finish(answer.status, str(answer.status))
             return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
-        try:
+        with being_read():
             turn = state.dialect.parse_response(body, fresh_call_id)
-        except Malformed as fault:
-            msg = f"the provider's answer cannot be read: {fault}"
-            raise UpstreamFault(msg) from None
         round_.read(turn)
         await round_.settle()
         move = await self._judge_calls(state, turn.calls) if turn.calls else Release()
@@ -268,11 +265,12 @@ class Gate:
             state.earlier.append(turn)
             return await self._endings.say(state, move)
         refused = {turn.calls[place].key for place in move.refused}
-        shown = as_shown(state.dialect, body, turn, refused, move.note)
-        body = state.dialect.edit_response(body, turn, refused, move.note, state.earlier)
+        with being_read():
+            shown = as_shown(state.dialect, body, turn, refused, move.note)
+            body = state.dialect.edit_response(body, turn, refused, move.note, state.earlier)
         await self._endings.answered(state, shown, list(move.refused.values()))
-        state.recorder.finish(OK)
-        return Reply(OK, [*answer.headers, *headers_of(state)], body)
+        state.recorder.finish(answer.status)
+        return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
 
     async def _streamed(self, state: State) -> Reply:
         parts = self._stream(state)
@@ -299,7 +297,7 @@ class Gate:
             async with self._round(state) as round_:
                 try:
                     answer = await self._start(state, round_)
-                    if answer.status != OK or not is_event_stream(answer):
+                    if not (is_answer(answer) and is_event_stream(answer)):
                         if headed:
                             msg = f"the provider answered with status {answer.status}"
                             raise UpstreamFault(msg)
@@ -316,7 +314,7 @@ class Gate:
                     yield writer.closing(end.text)
                     return
                 if not headed:
-                    yield Reply(OK, [*answer.headers, *headers_of(state)], b"")
+                    yield Reply(answer.status, [*answer.headers, *headers_of(state)], b"")
                     headed = True
                 async for part in self._relayed(state, round_, writer):
                     yield part

@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .core.limits import Reservation, seconds_left
 from .core.messages import Exchange, Malformed, RequestEdit, Turn, Usage
 from .core.runs import Outcome
-from .errors import StoreFault, UpstreamFault
+from .errors import ClientFault, StoreFault, UpstreamFault
 from .ledger import CHARACTERS_A_TOKEN
 from .upstream import UNREACHABLE, UpstreamRequest, may_retry, retry_pause
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 
     from .core.limits import Limits
     from .core.messages import Frame, Request
@@ -42,10 +43,25 @@ CLIENT_GONE = "client_gone"
 log = logging.getLogger(__name__)
 
 
+def is_answer(answer: UpstreamAnswer) -> bool:
+    """Clients read every 2xx as an answer, so all of them are judged (C3)."""
+    return answer.status in range(200, 300)
+
+
 def is_event_stream(answer: UpstreamAnswer) -> bool:
     """The answer comes as server-sent events."""
     kinds = [value for name, value in answer.headers if name.lower() == "content-type"]
     return bool(kinds) and kinds[0].lower().startswith("text/event-stream")
+
+
+@contextmanager
+def being_read() -> Iterator[None]:
+    """What a dialect cannot read or edit in here is the provider's fault. Raises UpstreamFault."""
+    try:
+        yield
+    except Malformed as fault:
+        said = f"The provider's answer cannot be read: {fault}"
+        raise UpstreamFault(said, code="upstream_unreadable") from None
 
 
 async def chunks_of(answer: UpstreamAnswer) -> AsyncGenerator[bytes, None]:
@@ -115,9 +131,15 @@ class State:
 
     @property
     def body(self) -> bytes:
-        """The request as it goes upstream now; the agent's own bytes where nothing is to be changed."""
+        """The request as it goes upstream now; the agent's own bytes where nothing is to be changed. Raises ClientFault
+        where they cannot be changed: the request is ambiguous (a key occurs twice, say)."""
         edit = replace(self.edit, exchanges=tuple(self.exchanges)) if self.exchanges else self.edit
-        return self.dialect.edit_request(self.incoming.body, edit) if edit else self.incoming.body
+        if not edit:
+            return self.incoming.body
+        try:
+            return self.dialect.edit_request(self.incoming.body, edit)
+        except Malformed as fault:
+            raise ClientFault(str(fault)) from None
 
     @property
     def earlier_text(self) -> str:
@@ -360,11 +382,8 @@ async def _next_chunk(answer: UpstreamAnswer, seconds: float) -> bytes | None:
 
 
 def _read(reader: Reader, chunk: bytes) -> list[Frame]:
-    try:
+    with being_read():
         return reader.feed(chunk) if chunk else reader.end()
-    except Malformed as fault:
-        msg = f"the provider's answer cannot be read: {fault}"
-        raise UpstreamFault(msg, code="upstream_unreadable") from None
 
 
 async def _to_its_end(work: Coroutine[object, object, None]) -> None:
