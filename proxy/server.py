@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
+from aiohttp.http import HttpProcessingError, HttpVersion11
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from proxy import codings, dialects
@@ -37,6 +37,9 @@ _BODILESS = frozenset({204, 304})
 _JSON_BY_ANOTHER_NAME = frozenset({"", "application/octet-stream", "text/json", "text/plain"})
 _CHARSETS = frozenset({"", "ascii", "us-ascii", "utf-8", "utf8"})
 _BROKEN = Problem(500, "internal_error", "Callgate failed at this request. Its log says why.")
+_NO_HTTP = Problem(
+    400, "invalid_http", "This is no sound HTTP request and was not read. Send HTTP/1.1 with a Host header."
+)
 _GOING = Problem(503, "shutting_down", "Callgate is going away. Send the request again.", retryable=True)
 
 
@@ -258,6 +261,7 @@ async def _read(request: web.BaseRequest, limit: int) -> bytes:
         # Small bodies come with their head: no clock is needed then.
         if request.content.is_eof() and request.content.total_bytes <= limit:
             return request.content.read_nowait()
+        await _asked_for(request)
         while True:
             async with asyncio.timeout(BODY_IDLE_SECONDS):
                 chunk = await request.content.readany()
@@ -272,6 +276,14 @@ async def _read(request: web.BaseRequest, limit: int) -> bytes:
     except (ConnectionError, HttpProcessingError, web.RequestPayloadError):
         raise ClientFault("The body broke off or is not framed as its headers say.") from None
     return b"".join(chunks)
+
+
+async def _asked_for(request: web.BaseRequest) -> None:
+    """Some clients wait to be asked for a body that will not be refused for what its head says (RFC 9110, 10.1.1)."""
+    if request.version == HttpVersion11 and request.headers.get("expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # Nothing of the answer itself is written yet.
+        request.writer.output_size = 0
 
 
 def _called_json(headers: CIMultiDictProxy[str]) -> CIMultiDictProxy[str]:
@@ -311,12 +323,42 @@ async def _cut_off(
         request.transport.abort()
 
 
+class _Connection(web.RequestHandler):
+    """Answers what is no HTTP in the shape of all errors, and quotes nothing of it: there may be a key in it."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Logs and closes, as inherited."""
+        super().handle_error(request, status, exc, message)
+        problem = _BROKEN if status >= _BROKEN.status else _NO_HTTP
+        reply = problem_reply(dialects.DIALECTS[0], problem)
+        response = web.Response(
+            status=reply.status,
+            body=dialects.DIALECTS[0].render_problem(problem),
+            headers=CIMultiDict(reply.headers),
+        )
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    """Makes such connections."""
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
 def runner_of(side: AgentSide) -> web.ServerRunner:
     """A runner as it has to be: a hang-up cancels, bodies arrive as they were sent.
 
     aiohttp's low-level server: an application would route a second time, for a tenth of a request's cost.
     """
-    server = web.Server(
+    server = _Server(
         side.answer,
         handler_cancellation=True,
         auto_decompress=False,
