@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .checks import judge_calls, judge_request
-from .core.actions import Answer, AskAgain, Forward, Release, calls_move, request_move
+from .core.actions import Answer, AskAgain, Forward, Release, calls_move, request_move, too_many
 from .core.json_text import NotOneObject, read_object
 from .core.limits import Reservation, Shortage, one_round_more, smallest
 from .core.messages import Exchange, Malformed, Problem, ToolKind
@@ -158,6 +158,8 @@ class Gate:
         self, state: State, calls: Sequence[ToolCall], *, others_left: bool = False
     ) -> CallsMove:
         """Decides about the held calls, reserves for those that leave, and records every one of them."""
+        if (refusal := too_many(len(calls))) is not None:
+            return refusal
         started = self._clock()
         parsed = tuple(self._arguments(call) for call in calls)
         decision = await self._parts.policies.decide(

@@ -703,3 +703,22 @@ async def test_a_policy_that_cannot_decide_lets_nothing_through(wire: Wire, tmp_
         assert "could not be evaluated" in turn.text
         assert stage.provider.seen == []
         assert await ends(stage) == [("failed", "policy_error")]
+
+
+@each_wire
+@each_way
+async def test_an_answer_of_countless_calls_is_refused_at_once(
+    shelf: Shelf, wire: Wire, stream: bool, tmp_path: Path
+) -> None:
+    """D12: ten thousand calls, judged one by one, would hold up everybody else for a minute."""
+    async with shelf.play(tmp_path) as stage:
+        stage.provider.script(Answer("Now.", calls=tuple(ORDER for _ in range(2000))))
+        agent = WireAgent(stage, wire, stream=stream)
+        turn = await agent.says("Hi")
+        assert agent.last.status == 200
+        assert turn.calls == ()
+        assert turn.text.endswith("more than 256 tool calls at once. None of them was run.")
+        assert b"get_order" not in agent.last.body
+        assert await ends(stage) == [("failed", "too_many_calls")]
+        assert await stage.decisions() == []
+        await settled(stage)

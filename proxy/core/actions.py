@@ -62,6 +62,8 @@ class AskAgain:
 
 
 CallsMove = Release | AskAgain | Answer
+MOST_CALLS = 256
+"""More calls in one answer are not looked at one by one: judging them would hold up everybody else."""
 BUDGET = "budget"
 NARROWING = "tools.narrowed"
 """The part of the tools check by whose mode tools are hidden from the model: shadow never acts (D1)."""
@@ -163,6 +165,14 @@ def calls_move(
             refusals, replace(base_edit(facts), tool_choice=NO_TOOLS, note=closing_note()), last=worst
         )
     return AskAgain(refusals, base_edit(facts)) if reasks_left > 0 else rest
+
+
+def too_many(count: int) -> Answer | None:
+    """What an answer with so many calls becomes: an answer without any (D12); None: they are judged."""
+    if count <= MOST_CALLS:
+        return None
+    said = f"[callgate] The model asked for more than {MOST_CALLS} tool calls at once. None of them was run."
+    return Answer.of(said, "too_many_calls")
 
 
 def _note(facts: Facts, refused: Mapping[int, Verdict]) -> str:

@@ -17,7 +17,6 @@ from proxy.core.messages import (
     ChoiceMode,
     Exchange,
     Malformed,
-    MissingResult,
     RequestEdit,
     ToolCall,
     ToolChoice,
@@ -140,8 +139,12 @@ class _Draft:
         array = json_text.elements(self._body, self._top.values["messages"].start)
         last = len(messages) - 1
         tail: list[bytes] = []
+        # Each message is read once: one answer may hold any number of calls.
+        asking = {missing.message_index for missing in edit.missing_results}
+        ids = {place: _ids_in(messages[place]) for place in asking}
         for missing in edit.missing_results:
-            written = _missing_result(messages[missing.message_index], missing)
+            legacy = missing.call.id not in ids[missing.message_index]
+            written = _result(missing.call, missing.text, legacy=legacy)
             if missing.message_index == last:
                 tail.append(written)
             else:
@@ -164,9 +167,9 @@ class _Draft:
 # --- messages ------------------------------------------------------------------------------------------------
 
 
-def _missing_result(asking: Json, missing: MissingResult) -> bytes:
-    by_id = {part.id for part in call_parts(asking) if part.at is not None}
-    return _result(missing.call, missing.text, legacy=missing.call.id not in by_id)
+def _ids_in(asking: Json) -> frozenset[str]:
+    """The ids of the calls in a message; a legacy call has none."""
+    return frozenset(part.id for part in call_parts(asking) if part.at is not None)
 
 
 def _exchange_messages(exchange: Exchange) -> Iterator[bytes]:

@@ -213,6 +213,14 @@ def test_missing_results_come_behind_their_calls() -> None:
     ]
 
 
+def test_results_for_thousands_of_calls_are_written_in_one_go() -> None:
+    """C7: one small request of an agent must not keep all others waiting; read anew for each call, this takes minutes."""
+    ids = [f"call_{number}" for number in range(10_000)]
+    missing = tuple(MissingResult(1, call(id_), "lost") for id_ in ids)
+    messages = edited(RequestEdit(missing_results=missing), messages=[USER, asking(*ids)])["messages"]
+    assert [message["tool_call_id"] for message in messages[2:]] == ids
+
+
 def test_a_legacy_call_gets_a_legacy_result() -> None:
     asked = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
     lost = {"role": "function", "name": "f", "content": "lost"}
