@@ -98,6 +98,12 @@ def _default(field: FieldInfo) -> str:
 POLICY_ROWS = (
     ("`policy.<layer>.<rule>`", "the rule's own", "as the rule says, else REASK", "a policy denies"),
     ("`policy.fault`", "`policy_error`", "DENY", "the engine gave no decision"),
+    (
+        "`policy.input`",
+        "`not_judgeable`",
+        "REASK",
+        "no engine can judge it: too large, too deep, or NUL in it; `faults.engine` does not let it pass",
+    ),
 )
 BY_NAME = {
     "history": history,

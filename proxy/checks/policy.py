@@ -3,7 +3,8 @@
 Each denial becomes a verdict `policy.<layer>.<rule or code>` with the denial's own code, action and message; one
 said in shadow is recorded and never acts. A denial that names no call, or one that is not there, is about all of
 them. A fault of the engine is `policy.fault` (code `policy_error`, DENY): everything is refused, and the message
-is for people, since the model cannot mend it.
+is for people, since the model cannot mend it. What no engine can judge is `policy.input` (code `not_judgeable`,
+REASK): the model can mend it, and where faults of the engine are let pass, this is not.
 """
 
 from __future__ import annotations
@@ -45,13 +46,23 @@ class PolicyCheck:
 
 def _verdicts(facts: Facts) -> Iterator[Verdict]:
     fault = facts.decision.fault
-    if fault:
+    if fault and facts.decision.unjudged:
+        yield _unjudged(facts)
+    elif fault:
         fields = {"fault": summary(fault, FAULT_LENGTH)}
         yield Verdict(
             "policy.fault", "policy_error", Action.DENY, FAULT, reason_class="policy_error", fields=fields
         )
     for denial in facts.decision.denials:
         yield _verdict(denial, len(facts.calls))
+
+
+def _unjudged(facts: Facts) -> Verdict:
+    message = f"No policy can judge this: {facts.decision.fault}."
+    if not facts.calls:
+        return Verdict("policy.input", "not_judgeable", Action.DENY, message, reason_class="policy_error")
+    message += " Make the calls again: smaller, fewer at once, and with ordinary characters only."
+    return Verdict("policy.input", "not_judgeable", Action.REASK, message, reason_class="arguments_invalid")
 
 
 def _verdict(denial: Denial, calls: int) -> Verdict:

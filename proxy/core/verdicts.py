@@ -98,6 +98,9 @@ class Decision:
     revision: str = ""
     fault: str = ""
     """The engine gave no decision (error, undefined, wrong shape, time-out): everything is refused."""
+    unjudged: bool = False
+    """The fault is in what was to be judged (too large, an unusable character), and whoever made it can mend it. No
+    setting lets such a thing pass: a model could switch policy off with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,9 @@ class Policies:
                 answer=answer,
                 with_results=self._bundle.reads_results(identity.team, identity.agent),
             )
+        except EngineFault as fault:
+            return _refusal(fault.message, revision, phase, unjudged=True)
+        try:
             return read_decision(await self._engine.decide(document), revision)
         except EngineFault as fault:
             return _refusal(fault.message, revision, phase)
@@ -187,6 +190,9 @@ class Policies:
         await self._engine.close()
 
 
-def _refusal(fault: str, revision: str, phase: str) -> Decision:
-    _LOG.error("no policy decision in phase %s: %s", phase, fault)
-    return Decision(limits=_NO_LIMITS, revision=revision, fault=fault or "unknown fault")
+def _refusal(fault: str, revision: str, phase: str, *, unjudged: bool = False) -> Decision:
+    # What a caller or a model can bring about is no error of this system.
+    _LOG.log(
+        logging.WARNING if unjudged else logging.ERROR, "no policy decision in phase %s: %s", phase, fault
+    )
+    return Decision(limits=_NO_LIMITS, revision=revision, fault=fault or "unknown fault", unjudged=unjudged)

@@ -78,3 +78,15 @@ def test_a_policy_that_could_not_be_asked_refuses_everything_and_tells_people() 
         assert "operator" in verdict.message
         assert "time-out" not in verdict.message
     assert set(refused_calls(judge_calls(facts(call(), call(id="c2"), decision=broken)), 2)) == {0, 1}
+
+
+def test_what_cannot_be_judged_is_refused_whatever_is_said_about_faults() -> None:
+    """C4: a model that could bring about a fault that is let pass would have switched policy off."""
+    unjudged = Decision(fault="the arguments of a call hold a character that cannot be judged", unjudged=True)
+    open_ = CheckSettings(modes={"policy.fault": Mode.SHADOW})
+    (verdict,) = judge_calls(facts(call(), decision=unjudged, settings=open_))
+    assert (verdict.check, verdict.action) == ("policy.input", Action.REASK)
+    assert verdict.mode is Mode.ENFORCE
+    assert "hold a character that cannot be judged. Make the calls again" in verdict.message
+    (verdict,) = judge_request(facts(decision=unjudged, settings=open_))
+    assert (verdict.code, verdict.action, verdict.mode) == ("not_judgeable", Action.DENY, Mode.ENFORCE)

@@ -141,16 +141,23 @@ async def test_whatever_breaks_is_a_decision_that_refuses(
     decision = await of(Policies(ScriptedEngine(answer), shipped()))
 
     assert decision.fault
+    assert not decision.unjudged
     assert decision.revision == "r1"
     assert [record.levelno for record in caplog.records][-1] == logging.ERROR
 
 
-async def test_arguments_that_cannot_be_judged_refuse() -> None:
+@pytest.mark.parametrize("value", [float("nan"), "a\0b", "x" * 300_000])
+async def test_arguments_that_cannot_be_judged_refuse(
+    value: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C4: whoever made them can mend them. A model can make them, so they are no error of this system."""
     engine = ScriptedEngine(GOOD)
-    decision = await of(Policies(engine, shipped()), x=float("nan"))
+    decision = await of(Policies(engine, shipped()), x=value)
 
-    assert "the arguments of a call" in decision.fault
+    assert decision.fault
+    assert decision.unjudged
     assert engine.asked == []
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
 async def test_the_place_of_a_failing_rule_goes_to_the_log(
