@@ -1,8 +1,8 @@
 """Reads a streamed answer of the Messages API: whole frames with what they mean, and the answer so far.
 
 Laws: a call is ready only at the stop of its own block; pieces of arguments that belong to no open call, or that
-contradict its start, make a call that never becomes whole. Events are judged by the type inside their data, since
-that is what clients go by; an event that cannot be read fails the stream.
+contradict its start, make a call that never becomes whole. Some clients go by the type inside an event's data, some
+by the event's name: an event that is not the same to both, or that cannot be read, fails the stream.
 """
 
 from __future__ import annotations
@@ -54,10 +54,13 @@ from .anthropic_wire import (
     call_block,
     exact_input,
     index_of,
+    is_ambiguous,
     started_input,
 )
 from .sse import RawEvent, SseSplitter
 
+_CONTENT = frozenset({"message", "content_block", "content", "delta"})
+"""Members that no error has: a client that looks no further than for them would find an answer."""
 _Reading = tuple[list[Event], list[CallKey | None]]
 """What a frame means, and the calls that its blocks are."""
 
@@ -146,6 +149,7 @@ class AnthropicReader:
         self._stray: _Block | None = None
         self._made_ids: dict[CallKey, str] = {}
         self._begun = self._lost = False
+        self._named: bool | None = None
         self._head: Json = {}
         self._counts: dict[str, int] = {}
         self._finish = ""
@@ -195,6 +199,8 @@ class AnthropicReader:
         )
 
     def _frame(self, raw: RawEvent) -> Frame:
+        if raw.strange:
+            return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
         if raw.data is None or not raw.data.strip():
             return Frame(raw.raw, payload=Wire())
         try:
@@ -208,14 +214,28 @@ class AnthropicReader:
         kind = body.get("type")
         kind = kind if isinstance(kind, str) else raw.event
         if kind == "error" or raw.event == "error":
-            return self._failed(raw.raw, problem_of(body.get("error")), "error")
+            is_error_only = kind == "error" and not _CONTENT.intersection(body)
+            word = "error" if is_error_only else UNREADABLE_KIND
+            return self._failed(raw.raw, problem_of(body.get("error")), word)
         wire = Wire(kind, raw.data, body)
         read = self._read.get(kind)
-        if read is None:
+        if read is None and raw.event not in self._read:
             return Frame(raw.raw, payload=wire)
+        if read is None or self._is_ambiguous(raw.event, kind):
+            return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
+        if kind == "content_block_start" and not is_call(object_of(body.get("content_block"))):
+            if is_ambiguous(raw.data):
+                return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
         events, keys = read(wire)
         made = {key: self._made_ids[key] for key in keys if key is not None and key in self._made_ids}
         return Frame(raw.raw, tuple(events), Wire(kind, raw.data, body, tuple(keys), made))
+
+    def _is_ambiguous(self, name: str, kind: str) -> bool:
+        """Clients that go by names, and clients that do not, would take this event differently. A stream without any
+        names is the same to all that read it."""
+        if self._named is None:
+            self._named = bool(name)
+        return name != (kind if self._named else "")
 
     def _failed(self, raw: bytes, problem: Problem, kind: str) -> Frame:
         self._error = self._error or problem
@@ -254,23 +274,27 @@ class AnthropicReader:
         delta = object_of(wire.body.get("delta"))
         block = self._open.get(index_of(wire.body))
         if delta.get("type") == "input_json_delta" or "partial_json" in delta:
-            return self._argued(block, delta.get("partial_json"))
+            return self._argued(block, delta)
         if block is not None and block.key is not None:
+            # What a client makes of such a piece is not known, so neither is what it would call.
+            block.broken = True
             return [CallDelta(block.key)], [block.key]
         text = text_of(delta.get("text")) if delta.get("type") == "text_delta" else ""
         if block is not None:
             block.grow(delta)
         return [TextDelta(0, text)] if text else [], [None]
 
-    def _argued(self, block: _Block | None, piece: object) -> _Reading:
-        """A piece of arguments; one that belongs to no open call makes a call that stays broken."""
+    def _argued(self, block: _Block | None, delta: Json) -> _Reading:
+        """A piece of arguments; one that belongs to no open call makes a call that stays broken, and so does one that
+        only some clients would take for a piece."""
+        piece = delta.get("partial_json")
         if block is not None and is_hosted_call(block.body):
             block.pieces.append(text_of(piece))
             return [], [None]
         if block is None or block.key is None:
             block = self._stray = self._stray or self._block({"type": "tool_use"}, "")
             block.broken = True
-        if isinstance(piece, str):
+        if isinstance(piece, str) and delta.get("type") == "input_json_delta":
             block.pieces.append(piece)
         else:
             block.broken = True

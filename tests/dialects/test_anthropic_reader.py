@@ -238,11 +238,38 @@ def test_an_event_beyond_the_size_limit_fails_the_stream() -> None:
     assert read.end() == []
 
 
-def test_frames_are_judged_by_the_type_in_their_data() -> None:
+@pytest.mark.parametrize("name", ["ping", "content_block_stop", "surprise", ""])
+def test_an_event_whose_name_says_another_thing_than_its_data_fails_the_stream(name: str) -> None:
+    """C3: some clients go by the one, some by the other. Nor may a stream name only some of its events."""
     block = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
     start = {"type": "content_block_start", "index": 0, "content_block": block}
-    frames = frames_of(opening() + f"event: ping\ndata: {json.dumps(start)}\n\n".encode())
+    event = f"data: {json.dumps(start)}\n\n"
+    frames = frames_of(opening() + (f"event: {name}\n" if name else "").encode() + event.encode())
+    assert [isinstance(one, StreamFailed) for one in frames[-1].events] == [True]
+    assert pieces_in(frames) == set()
+
+
+def test_a_name_that_means_something_on_data_that_does_not_fails_the_stream() -> None:
+    frames = frames_of(opening() + b'event: content_block_delta\ndata: {"type": "surprise"}\n\n')
+    assert [isinstance(one, StreamFailed) for one in frames[-1].events] == [True]
+
+
+def test_a_stream_without_any_names_is_read_by_its_data() -> None:
+    stream = opening() + call(0, "t", "read", '{"a":1}') + ending("tool_use")
+    nameless = b"".join(line for line in stream.splitlines(keepends=True) if not line.startswith(b"event:"))
+    assert pieces_in(frames_of(nameless)) == {(0, 0)}
+
+
+@pytest.mark.parametrize("kind", ["nput_json_delta", "text_delta", None])
+def test_a_piece_that_only_some_clients_take_for_one_makes_no_call(kind: str | None) -> None:
+    """C3: the arguments judged are those of every client, or there is no call."""
+    stream = opening() + call(0, "t", "read", '{"a":1}') + ending("tool_use")
+    odd = stream.replace(b'"type": "input_json_delta"', b'"type": ' + json.dumps(kind).encode())
+    read = reader()
+    frames = read.feed(odd)
+    assert not any(isinstance(event, CallReady) for frame in frames for event in frame.events)
     assert pieces_in(frames) == {(0, 0)}
+    assert read.turn().calls == ()
 
 
 def test_arguments_that_are_no_object_are_wrapped_for_the_model() -> None:
