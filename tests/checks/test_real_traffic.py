@@ -19,7 +19,7 @@ from proxy.core.messages import Malformed, Message, Request, Role, Tool, ToolCal
 from proxy.core.recognition import absorbed, prefix_chain, rebuilt, step_of
 from proxy.core.results import StepStatus, ToolTraits, classify
 from proxy.core.runs import Run, RunChange, Step, applied
-from proxy.core.verdicts import Decision, Facts
+from proxy.core.verdicts import Action, Decision, Facts
 from proxy.dialects import DIALECTS, Dialect
 from tests.checks.build import NOW, enforced, facts
 from tests.conftest import need
@@ -27,6 +27,8 @@ from tests.conftest import need
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 # These recordings hold a result under an id that no call has: noticing that is what E1 asks for.
 MISMATCHED = "history-result-without-call"
+# The same call failed the same way twice, and the agent's own reminder between them is no person speaking.
+NUDGED = {"oc-10eb84c8"}
 WRITING = (
     "book_reservation",
     "cancel_reservation",
@@ -74,14 +76,15 @@ def answered(dialect: Dialect, exchange: dict[str, Any]) -> Turn | None:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_no_request_that_a_provider_accepted_is_touched(dialect: Dialect) -> None:
-    """F1, A7: nothing refused, no note, no repair, but where an id has no call (E1)."""
+    """F1, A7: nothing refused, no note, no repair, but where an id has no call (E1) or no progress is made (D9)."""
     seen = 0
     for exchange in exchanges(dialect.name):
         told = asked(dialect, exchange)
         if told is None or MISMATCHED in exchange["tags"]:
             continue
         verdicts = judge_request(told)
-        assert not enforced(verdicts), exchange["id"]
+        notes = [("nudge", Action.NUDGE)] if exchange["id"] in NUDGED else []
+        assert enforced(verdicts) == notes, exchange["id"]
         assert not [each for each in verdicts if each.repairs], exchange["id"]
         seen += 1
     assert seen
