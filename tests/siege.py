@@ -55,7 +55,8 @@ class Siege:
                 await asyncio.sleep(0)
         async with self.play.http.get(self.play.callgate.admin_url + "/readyz") as ready:
             assert ready.status == 200
-        assert self.log.errors == []
+        errors, self.log.errors = self.log.errors, []
+        assert not errors, "\n".join(errors)
 
     @property
     def reserved(self) -> int:
