@@ -56,6 +56,9 @@ _NOT_DOWNSTREAM = ONE_HOP | {
     "set-cookie",
     "strict-transport-security",
 }
+_PLAIN_CHARSET = re.compile(
+    r"\A[^;]*;\s*charset\s*=\s*\"?(?:utf-?8|us-ascii|ascii|iso-8859-\d+|windows-125\d)\"?\s*\Z", re.IGNORECASE
+)
 _OURS = "x-callgate-"
 _SAID_ON_THE_WAY = (_OURS, "x-forwarded-")
 _NONE: frozenset[str] = frozenset()
@@ -112,10 +115,17 @@ def upstream_headers(incoming: Incoming, settings: Settings, trace_headers: Mapp
     return kept
 
 
+def _in_plain_letters(name: str, value: str) -> str:
+    """The value; a content type less a character set in which the bytes that were judged would read as others."""
+    if name.lower() != "content-type" or "charset" not in value.lower() or _PLAIN_CHARSET.search(value):
+        return value
+    return value.partition(";")[0].strip()
+
+
 def downstream_headers(headers: MultiMapping[str]) -> Pairs:
     """The headers of a provider's answer that the agent may see; unsound ones are left out."""
     dropped = _named_by_connection(headers)
-    named = ((name.lower(), value) for name, value in headers.items())
+    named = ((name.lower(), _in_plain_letters(name, value)) for name, value in headers.items())
     return [
         (name, value)
         for name, value in named

@@ -120,3 +120,21 @@ def test_of_an_answer_the_agent_gets_what_it_may_use() -> None:
 
     lower = [(name.lower(), value) for name, value in passing]
     assert downstream_headers(CIMultiDict([*passing, *staying])) == lower
+
+
+@pytest.mark.parametrize(
+    ("sent_by_provider", "seen_by_agent"),
+    [
+        ("application/json; charset=utf-7", "application/json"),
+        ('text/event-stream;charset="UTF-16"', "text/event-stream"),
+        ("application/json; charset=utf-8; charset=utf-7", "application/json"),
+        ("application/json; charset=utf-8", "application/json; charset=utf-8"),
+        ("text/event-stream; charset=UTF-8", "text/event-stream; charset=UTF-8"),
+        ("text/html; charset=iso-8859-1", "text/html; charset=iso-8859-1"),
+        ("multipart/mixed; boundary=x", "multipart/mixed; boundary=x"),
+    ],
+)
+def test_bytes_are_read_by_the_agent_as_they_were_judged(sent_by_provider: str, seen_by_agent: str) -> None:
+    """D5: in some character sets plain letters stand for quotes and braces."""
+    headers = CIMultiDict({"content-type": sent_by_provider})
+    assert downstream_headers(headers) == [("content-type", seen_by_agent)]

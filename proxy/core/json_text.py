@@ -269,6 +269,12 @@ def value_at(body: bytes, at: int = 0) -> Span:
     return Span(start, found.end())
 
 
+def is_deeper(body: bytes, most: int) -> bool:
+    """Whether a JSON text is nested deeper than `most` levels."""
+    steps = (1 if bracket[1] in {b"{", b"["} else -1 for bracket in _TO_BRACKET.finditer(body))
+    return any(depth > most for depth in itertools.accumulate(steps))
+
+
 def locate(body: bytes, *path: str | int) -> Span | None:
     """Where the value at a path of keys and places (negative: from the end) stands; None where there is none."""
     span = value_at(body)

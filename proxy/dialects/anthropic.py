@@ -37,7 +37,7 @@ from .anthropic_blocks import (
 )
 from .anthropic_reader import AnthropicReader
 from .anthropic_request import parse_request, parsed
-from .anthropic_wire import assistant_message, call_block, exact_input
+from .anthropic_wire import assistant_message, call_block, exact_input, is_ambiguous
 from .anthropic_writer import AnthropicWriter, problem_record
 
 
@@ -71,7 +71,7 @@ class AnthropicMessages:
     def parse_response(self, body: bytes, fresh_id: Callable[[], str]) -> Turn:
         """Reads a whole answer. Raises Malformed."""
         read = parsed(body, "answer")
-        if read.get("type") == "error":
+        if read.get("type") == "error" and not read.get("content"):
             return Turn(error=problem_of(read.get("error")))
         content = read.get("content")
         if not isinstance(content, list):
@@ -87,6 +87,8 @@ class AnthropicMessages:
             if is_call(block):
                 calls.append(_call(len(calls), text, block, fresh_id))
                 written.append(call_block(block, calls[-1].id, calls[-1].arguments))
+            elif is_ambiguous(text):
+                raise Malformed("A key occurs twice in a block of the answer.")
             elif block.get("type") != "text" or block.get("text"):
                 written.append(text)
         finish = text_of(read.get("stop_reason"))

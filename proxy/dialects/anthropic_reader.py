@@ -199,20 +199,16 @@ class AnthropicReader:
         )
 
     def _frame(self, raw: RawEvent) -> Frame:
-        if raw.strange:
-            return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
-        if raw.data is None or not raw.data.strip():
+        said = (raw.data or b"").strip()
+        if not raw.strange and said in {b"", b"[DONE]"}:
             return Frame(raw.raw, payload=Wire())
         try:
-            body = orjson.loads(raw.data)
+            body = orjson.loads(said)
         except orjson.JSONDecodeError:
-            if raw.data.strip() == b"[DONE]":
-                return Frame(raw.raw, payload=Wire())
+            body = None
+        if raw.strange or raw.data is None or not isinstance(body, dict):
             return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
-        if not isinstance(body, dict):
-            return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
-        kind = body.get("type")
-        kind = kind if isinstance(kind, str) else raw.event
+        kind = text_of(body.get("type"))
         if kind == "error" or raw.event == "error":
             is_error_only = kind == "error" and not _CONTENT.intersection(body)
             word = "error" if is_error_only else UNREADABLE_KIND
@@ -221,11 +217,8 @@ class AnthropicReader:
         read = self._read.get(kind)
         if read is None and raw.event not in self._read:
             return Frame(raw.raw, payload=wire)
-        if read is None or self._is_ambiguous(raw.event, kind):
+        if read is None or self._is_ambiguous(raw.event, kind) or _hides_call(wire):
             return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
-        if kind == "content_block_start" and not is_call(object_of(body.get("content_block"))):
-            if is_ambiguous(raw.data):
-                return self._failed(raw.raw, UNREADABLE, UNREADABLE_KIND)
         events, keys = read(wire)
         made = {key: self._made_ids[key] for key in keys if key is not None and key in self._made_ids}
         return Frame(raw.raw, tuple(events), Wire(kind, raw.data, body, tuple(keys), made))
@@ -351,3 +344,9 @@ class AnthropicReader:
             return []
         self._finish = finish
         return [ChoiceEnded(0, finish)]
+
+
+def _hides_call(wire: Wire) -> bool:
+    """A block begins that is a call to some readers only."""
+    begins = wire.kind == "content_block_start" and not is_call(object_of(wire.body.get("content_block")))
+    return begins and is_ambiguous(wire.data)

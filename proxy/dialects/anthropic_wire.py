@@ -41,6 +41,17 @@ def index_of(body: Mapping[str, Any]) -> int | str | None:
     return index if isinstance(index, int | str) and not isinstance(index, bool) else None
 
 
+def is_ambiguous(text: bytes) -> bool:
+    """A block that reads as no call, though a reader that takes the first of two equal keys may find one in it."""
+    if b"tool_use" not in text and b"\\u00" not in text:
+        return False
+    try:
+        json_text.refuse_double_keys(text)
+    except ValueError:
+        return True
+    return False
+
+
 def block_texts(data: bytes, *path: str) -> list[bytes]:
     """The blocks of the content list at this path as they stand on the wire; none where that is not clear."""
     try:

@@ -13,6 +13,7 @@ from proxy.core import json_text
 from proxy.core.json_text import Members, Splice, quoted
 from proxy.core.messages import CallKey, Malformed, Problem, Request, ToolCall, ToolKind, Turn, Usage
 
+from .openai_chat_hidden import refuse_hidden
 from .openai_chat_parts import (
     CALL_FINISHES,
     KEPT_FOR_HISTORY,
@@ -80,6 +81,7 @@ def _answer(body: bytes) -> Json:
         raise Malformed("the answer is not a JSON object")
     if not isinstance(answer.get("choices"), list) and not answer.get("error"):
         raise Malformed("the answer holds no choices")
+    refuse_hidden(body, answer)
     return answer
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from proxy.core import json_text
 from proxy.core.messages import Malformed, Problem, Role, ToolCall, ToolKind, Usage
 
 Json = dict[str, Any]
@@ -31,6 +32,9 @@ ROLES = {
 KEPT_FOR_HISTORY = ("reasoning_content", "reasoning", "reasoning_details", "refusal")
 """Members of an answer that its provider wants to see again."""
 
+MAX_DEPTH = 200
+"""Levels of nesting in an answer: what is deeper cannot be written again by every writer of JSON."""
+
 _RETRYABLE = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _ERROR_TYPES = {
     401: "authentication_error",
@@ -45,7 +49,10 @@ _LOWEST_ERROR, _LOWEST_SERVER_ERROR, _HIGHEST_ERROR = 400, 500, 599
 
 
 def loaded(raw: bytes) -> object:
-    """The JSON value. Half surrogate pairs are read as clients read them. Raises ValueError where it is none."""
+    """The JSON value. Half surrogate pairs are read as clients read them. Raises ValueError where it is none, and where
+    it is too deep to be written again."""
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and json_text.is_deeper(raw, MAX_DEPTH):
+        raise ValueError("nested too deep")
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:

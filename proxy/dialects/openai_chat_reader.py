@@ -34,6 +34,7 @@ from proxy.core.messages import (
 )
 
 from .openai_chat_answer import history_message
+from .openai_chat_hidden import refuse_hidden
 from .openai_chat_parts import (
     KEPT_FOR_HISTORY,
     CallPart,
@@ -49,6 +50,8 @@ from .openai_chat_parts import (
 from .sse import RawEvent, SseSplitter
 
 _DONE = b"[DONE]"
+_ASSISTANTS = "thread."
+"""The official SDK wraps the data of events with such names, so that it sees no chunk where others see one."""
 _PIECE_MEMBERS = frozenset({"index", "id", "type", "function", "custom"})
 
 
@@ -109,6 +112,7 @@ class _Choice:
     hosted: int = 0
     open: dict[int | str | None, _Call] = field(default_factory=dict)
     """By the provider's index; the legacy call stands under None."""
+    by_id: dict[str, _Call] = field(default_factory=dict)
     finish: str = ""
     ended: bool = False
 
@@ -154,6 +158,8 @@ class ChatReader:
         )
 
     def _frame(self, block: RawEvent) -> Frame:
+        if block.strange:
+            return self._broken(block.raw)
         if block.data is None:
             return Frame(block.raw)
         said = block.data.strip()
@@ -163,12 +169,16 @@ class ChatReader:
             value = loaded(said)
         except ValueError:
             value = None
-            if said[:1] in {b"{", b"["}:
-                return self._broken(block.raw) if block.whole else Frame(block.raw, payload=Broken())
         if not isinstance(value, dict):
+            # Clients that trim more than blanks, or look into lists, may find a chunk here.
+            if block.whole and (b"{" in said or said[:1] == b"["):
+                return self._broken(block.raw)
             return Frame(block.raw) if block.whole else Frame(block.raw, payload=Broken())
+        if block.event.startswith(_ASSISTANTS):
+            return self._broken(block.raw)
         pieces: list[Piece] = []
         try:
+            refuse_hidden(said, value)
             events = list(self._events(value, block.event, pieces))
         except Malformed:
             return self._broken(block.raw)
@@ -243,6 +253,8 @@ class ChatReader:
             if call is None:
                 continue
             _add(call, part)
+            if (known := choice.by_id.get(call.id)) is None or known.ready is not None:
+                choice.by_id[call.id] = call
             if part.at is not None:
                 extras = delta["tool_calls"][part.at]
                 call.extras |= {key: extra for key, extra in extras.items() if key not in _PIECE_MEMBERS}
@@ -262,8 +274,7 @@ class ChatReader:
         place = None if legacy else part.index if part.index is not None else ""
         open_ = choice.open.get(place)
         if part.index is None and not legacy:
-            same = (call for call in choice.calls if part.id and call.id == part.id and call.ready is None)
-            open_ = next(same, None) if part.id else open_
+            open_ = choice.by_id.get(part.id) if part.id else open_
         if open_ is not None and _continues(open_, part):
             return open_, False
         if part.is_filler:

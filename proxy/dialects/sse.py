@@ -17,6 +17,7 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 _LINE_END = re.compile(rb"[\r\n]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FIELDS = frozenset({b"", b"data", b"event", b"id", b"retry"})
 _CR, _LF = 13, 10
 
 
@@ -31,12 +32,24 @@ class RawEvent:
     """Its data lines joined by LF; None where it has none (comments, blank lines, other fields)."""
     whole: bool = True
     """False: the stream ended before the blank line that ends a block. The standard drops such a block."""
+    strange: bool = False
+    """Holds a line that is of no known field and may hold JSON: careless clients read what the standard skips."""
 
 
 class SseSplitter:
     """Cuts a stream into blocks. Fed bytes cut anywhere; give `max_event_bytes` what one block may hold."""
 
-    __slots__ = ("_after_cr", "_data", "_event", "_first", "_limit", "_line", "_pending", "_scanned")
+    __slots__ = (
+        "_after_cr",
+        "_data",
+        "_event",
+        "_first",
+        "_limit",
+        "_line",
+        "_pending",
+        "_scanned",
+        "_strange",
+    )
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._limit = max_event_bytes
@@ -47,6 +60,7 @@ class SseSplitter:
         self._after_cr = False  # the last line of this block ended with a CR alone
         self._event = ""
         self._data: list[bytes] = []
+        self._strange = False
 
     def feed(self, chunk: bytes) -> list[RawEvent]:
         """The blocks that are complete with this chunk. Raises Malformed where one block passes the size limit."""
@@ -104,14 +118,17 @@ class SseSplitter:
             self._data.append(value.removeprefix(b" "))
         elif name == b"event":
             self._event = value.removeprefix(b" ").decode("utf-8", "replace")
+        elif name not in _FIELDS and b"{" in line:
+            self._strange = True
 
     def _taken(self, length: int, *, whole: bool = True) -> RawEvent:
         raw = bytes(self._pending[:length])
-        block = RawEvent(raw, self._event, b"\n".join(self._data) if self._data else None, whole)
+        joined = b"\n".join(self._data) if self._data else None
+        block = RawEvent(raw, self._event, joined, whole, self._strange)
         del self._pending[:length]
         self._line = self._scanned = 0
         self._after_cr = self._first = False
-        self._event, self._data = "", []
+        self._event, self._data, self._strange = "", [], False
         return block
 
 

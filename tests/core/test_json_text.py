@@ -13,6 +13,7 @@ from proxy.core.json_text import (
     appended_text,
     array_edit,
     elements,
+    is_deeper,
     locate,
     members,
     object_edit,
@@ -333,3 +334,9 @@ def test_what_has_each_key_once_is_not_refused(value: object) -> None:
 
 def test_long_numbers_are_not_turned_into_numbers() -> None:
     refuse_double_keys(b"[" + b"9" * 100_000 + b",1e999]")
+
+
+def test_depth_is_told_without_recursion() -> None:
+    assert not is_deeper(b'{"a":[{"b":"[[[["}]}', 3)
+    assert is_deeper(b'{"a":[{"b":"[[[["}]}', 2)
+    assert is_deeper(b"[" * 1_000_000, 200)

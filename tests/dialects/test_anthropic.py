@@ -166,3 +166,19 @@ def test_an_error_is_what_the_sdk_expects(
         sdk_reads(ANTHROPIC.render_problem(problem), status)
     error = {"budget": "rounds", "limit": 3, "type": kind, "message": "No."}
     assert caught.value.body == {"type": "error", "error": error}
+
+
+def test_a_call_in_what_calls_itself_an_error_is_a_call() -> None:
+    """D5: the official SDK reads every answer of status 200 as a message, whatever its type is."""
+    used = {"type": "tool_use", "id": "t", "name": "drop", "input": {}}
+    turn = ANTHROPIC.parse_response(whole([used], type="error", error={"type": "x"}), fresh)
+    assert [call.name for call in turn.calls] == ["drop"]
+
+
+def test_a_block_that_is_a_call_to_some_readers_only_is_refused() -> None:
+    """D5: of two types of one block a reader may take the first."""
+    body = whole(["?"]).replace(
+        b'"?"', b'{"type":"tool_use","id":"t","name":"drop","input":{},"type":"server_tool_use"}'
+    )
+    with pytest.raises(Malformed, match="twice"):
+        ANTHROPIC.parse_response(body, fresh)

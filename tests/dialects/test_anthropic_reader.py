@@ -15,6 +15,7 @@ from proxy.core.messages import (
     Event,
     Frame,
     HostedCall,
+    Request,
     StreamEnded,
     StreamFailed,
     TextDelta,
@@ -22,6 +23,7 @@ from proxy.core.messages import (
     TurnStarted,
     UsageSeen,
 )
+from proxy.dialects.anthropic import ANTHROPIC
 from tests.dialects.messages_agent import (
     PING,
     call,
@@ -249,8 +251,9 @@ def test_an_event_whose_name_says_another_thing_than_its_data_fails_the_stream(n
     assert pieces_in(frames) == set()
 
 
-def test_a_name_that_means_something_on_data_that_does_not_fails_the_stream() -> None:
-    frames = frames_of(opening() + b'event: content_block_delta\ndata: {"type": "surprise"}\n\n')
+@pytest.mark.parametrize("kind", [b'{"type": "surprise"}', b'{"type": null}', b"{}"])
+def test_a_name_that_means_something_on_data_that_does_not_fails_the_stream(kind: bytes) -> None:
+    frames = frames_of(opening() + b"event: content_block_delta\ndata: " + kind + b"\n\n")
     assert [isinstance(one, StreamFailed) for one in frames[-1].events] == [True]
 
 
@@ -391,3 +394,32 @@ def test_a_block_too_deep_to_be_written_is_left_out_of_the_history() -> None:
     read = reader()
     assert read.feed(opening() + start + text(1, "So."))
     assert json.loads(read.turn().message)["content"] == [{"type": "text", "text": "So."}]
+
+
+BEGUN = '{"type":"content_block_start","index":0,"content_block":%s}'
+CALLED = '{"type":"tool_use","id":"t","name":"drop","input":{"a":1}}'
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "event: error\ndata: " + BEGUN % CALLED,
+        'event: error\ndata: {"type":"message_start","message":{"content":[' + CALLED + "]}}",
+        'event: message_start\ndata: {"type":"error","message":{"content":[' + CALLED + "]}}",
+        " data: " + BEGUN % CALLED,
+        BEGUN % CALLED,
+        'event: ping\ndata: {"type":"ping"}\n data: ' + BEGUN % CALLED,
+        "event: content_block_start\ndata: " + BEGUN % (CALLED[:-1] + ',"type":"server_tool_use"}'),
+        "event: content_block_start\ndata: "
+        + (BEGUN % CALLED)[:-1]
+        + ',"content_block":{"type":"text","text":""}}',
+    ],
+)
+def test_a_call_that_only_some_clients_see_does_not_pass(block: str) -> None:
+    """D5: in an error, in a line that the standard skips, behind a key that occurs twice."""
+    frames = frames_of(opening() + block.encode() + b"\n\n")
+    assert any(isinstance(event, StreamFailed) for event in events_in(frames))
+    writer = ANTHROPIC.writer(Request("anthropic-messages", "m", ()), "msg_own")
+    sent = b"".join(writer.passed(frame) for frame in frames)
+    assert b"drop" not in sent
+    assert b"event: error" in sent

@@ -368,3 +368,12 @@ def test_odd_framing_changes_nothing() -> None:
     stream += "data:[DONE]\r\n\r\n"
     for line_end in ("\r\n", "\n", "\r"):
         assert short(stream.replace("\r\n", line_end).encode()) == [("c1", "map", '{"place":"Zürich 🏔"}')]
+
+
+def test_a_chunk_that_the_official_sdk_takes_for_something_else_fails_the_stream() -> None:
+    """C3: it wraps the data of events with such names, so the pieces in them would be missing from its call."""
+    stream = (
+        opening() + b"event: thread.message.delta\n" + pieces(piece(0, "{}", "c1", "read")) + ending() + DONE
+    )
+    assert any(isinstance(event, StreamFailed) for event in events_of(stream))
+    assert calls_of(stream) == []

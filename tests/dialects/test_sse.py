@@ -126,3 +126,14 @@ def test_what_is_written_is_read_back() -> None:
     assert meaning(split(comment("keep\nalive"), comment(""))) == []
     assert comment("keep-alive") == b": keep-alive\n\n"
     assert event(b"x") == b"data: x\n\n"
+
+
+@pytest.mark.parametrize(
+    "line", [b' data: {"a":1}', b'\xef\xbb\xbfdata: {"a":1}', b'{"a":1}', b'DATA:{"a":1}']
+)
+def test_a_line_that_only_careless_clients_read_is_called_strange(line: bytes) -> None:
+    """D5: what the standard skips, a client that trims its lines does not."""
+    blocks = split(
+        b"data: 1\n\n" + line + b"\n\ndata: 2\n" + line + b"\n\n: {comment}\nid: {1}\nnonsense\n\n"
+    )
+    assert [block.strange for block in blocks] == [False, True, True, False]
