@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .core.messages import CallKey, Turn
     from .core.verdicts import Verdict
-    from .dialects import Dialect
+    from .dialects import Dialect, Writer
     from .errors import Fault
     from .ledger import Ledger
     from .rounds import State
@@ -89,6 +89,12 @@ class Endings:
             return await self.say(state, Answer(report, outcome_of(state.last), state.last.code))
         await self.conclude(state, "", Outcome.FAILED, fault.code)
         return self._error(state, Problem(fault.status, fault.code, fault.message))
+
+    async def cut_short(self, state: State, writer: Writer, why: str) -> bytes:
+        """The end of a stream whose further answer failed: what was refused before is said by program (E7)."""
+        end = gave_up(state, why)
+        await self.conclude(state, end.text, end.outcome, end.detail)
+        return writer.closing(end.text)
 
     def problem_of(self, answer: Answer) -> Problem | None:
         """The error as which this answer is to be said; None: it is said as an answer."""

@@ -19,7 +19,7 @@ from .core.limits import Reservation, Shortage, one_round_more, smallest
 from .core.messages import Exchange, Malformed, Problem, ToolKind
 from .core.runs import Outcome
 from .core.verdicts import Facts, refused_calls
-from .endings import OK, Endings, as_shown, gave_up, headers_of
+from .endings import OK, Endings, as_shown, headers_of
 from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .recorder import Recorder
@@ -311,9 +311,7 @@ class Gate:
                 except Fault as fault:
                     if not headed:
                         raise
-                    end = gave_up(state, fault.message)
-                    await self._endings.conclude(state, end.text, end.outcome, end.detail)
-                    yield writer.closing(end.text)
+                    yield await self._endings.cut_short(state, writer, fault.message)
                     return
                 if not headed:
                     yield Reply(answer.status, [*answer.headers, *headers_of(state)], b"")
@@ -378,6 +376,8 @@ class Gate:
                 state.again = True
                 return
             await self._endings.conclude(state, turn.text, Outcome.FAILED, relay.failed.code)
+        elif state.exchanges and not any(turn.finish):
+            yield await self._endings.cut_short(state, writer, "the provider's answer ended too early")
         else:
             await self._endings.answered(state, turn, relay.refused)
 

@@ -722,3 +722,22 @@ async def test_an_answer_of_countless_calls_is_refused_at_once(
         assert await ends(stage) == [("failed", "too_many_calls")]
         assert await stage.decisions() == []
         await settled(stage)
+
+
+@each_wire
+@pytest.mark.parametrize("said", ["", "Let me see."])
+async def test_a_further_answer_that_just_stops_does_not_end_the_stream_without_a_word(
+    shelf: Shelf, wire: Wire, said: str, tmp_path: Path
+) -> None:
+    """E7, F1: the refusal is said by program, and the stream has an ordinary end for the agent's SDK."""
+    async with shelf.play(tmp_path, ONLY_B1) as stage:
+        nothing = Raw(b"", headers={"content-type": "text/event-stream"})
+        stage.provider.script(Answer(said, calls=(REFUND,)), nothing)
+        agent = WireAgent(stage, wire, stream=True)
+        turn = await agent.says("Refund it")
+        assert "Refund only order B1." in turn.text
+        assert "No further answer could be had" in turn.text
+        assert turn.calls == ()
+        assert any(turn.finish)
+        assert (await ends(stage))[-1][1] == "no_answer"
+        await settled(stage)
