@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proxy.config import load_settings
-from proxy.demo.conversations import BadRecording, Conversation, play_conversations, read_conversations
+from proxy.demo.conversations import (
+    BadRecording,
+    Conversation,
+    Played,
+    play_conversations,
+    read_conversations,
+)
 from tests.conftest import need
 from tests.playbook import SHARED
 
@@ -29,7 +35,7 @@ def _searching(times: int) -> Conversation:
 
 async def test_a_run_that_gets_on_passes_untouched_and_unflagged() -> None:
     """A7: not one byte is another one, in neither direction."""
-    heard = []
+    heard: list[Played] = []
 
     played = await play_conversations(
         [_searching(1)], TOOLS, load_settings(environment={}), progress=heard.append
