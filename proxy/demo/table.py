@@ -51,8 +51,8 @@ def rows(performance: Performance) -> list[Row]:
             found += [_call_row(performance, record, place) for place in range(len(record["calls"]))]
         elif record["kind"] == "decision" and record["phase"] == "request" and record["action"] == "nudge":
             checks = tuple(_named(each) for each in record["verdicts"] if each["action"] == "nudge")
-            words = _note(performance, record["round"] + 1)
-            found.append(Row(record["round"] + 1, "(the request)", "note", checks, words, agent="nothing"))
+            words = _note(performance, record["round"])
+            found.append(Row(record["round"], "(the request)", "note", checks, words, agent="nothing"))
         elif record["kind"] == "request_edit" and "tool_choice" in record["changed"]:
             words = _note(performance, record["round"] + 1)
             words = words[max(0, words.find(CLOSING)) :]
