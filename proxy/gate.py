@@ -24,8 +24,8 @@ from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .recorder import Recorder
 from .relay import Relay
-from .rounds import Round, State, being_read, chunks_of, is_answer, is_event_stream, only_bytes
-from .upstream import UpstreamRequest
+from .rounds import Round, State, being_read, chunks_of, is_answer, only_bytes
+from .upstream import UpstreamRequest, is_event_stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -327,7 +327,9 @@ class Gate:
         reader = state.dialect.reader(fresh_call_id)
 
         async def judge(calls: Sequence[ToolCall]) -> CallsMove:
-            return await self._judge_calls(state, calls, others_left=relay.released > 0)
+            move = await self._judge_calls(state, calls, others_left=relay.released > 0)
+            round_.calls_judged()
+            return move
 
         held = self._settings.stream.max_held_bytes
         relay = Relay(reader, writer, judge, held, fresh=not state.earlier)

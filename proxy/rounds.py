@@ -48,12 +48,6 @@ def is_answer(answer: UpstreamAnswer) -> bool:
     return answer.status in range(200, 300)
 
 
-def is_event_stream(answer: UpstreamAnswer) -> bool:
-    """The answer comes as server-sent events."""
-    kinds = [value for name, value in answer.headers if name.lower() == "content-type"]
-    return bool(kinds) and kinds[0].lower().startswith("text/event-stream")
-
-
 @contextmanager
 def being_read() -> Iterator[None]:
     """What a dialect cannot read or edit in here is the provider's fault. Raises UpstreamFault."""
@@ -181,6 +175,7 @@ class Round:
         self._reader: Reader | None = None
         self._turn: Turn | None = None
         self._error = ""
+        self._held_since = 0.0
         self.text_bytes = 0
         """Bytes of the answer seen so far: what an answer without usage is charged by."""
 
@@ -333,11 +328,16 @@ class Round:
                 self._span.first_chunk()
             frames = _read(reader, chunk)
             if frames:
+                self._held_since = self._held_since if holding() else self._clock()
                 yield frames
                 if not holding():
                     quiet_since = self._clock()
             if not chunk:
                 return
+
+    def calls_judged(self) -> None:
+        """Calls that were held back are judged: how long they were held is told."""
+        self._state.recorder.trace.calls_held(self._clock() - self._held_since)
 
     async def drain(self, reader: Reader) -> None:
         """Reads the short rest of an answer that nobody will see, for its usage."""

@@ -104,6 +104,12 @@ class Upstream(Protocol):
         """Drops all connections."""
 
 
+def is_event_stream(answer: UpstreamAnswer) -> bool:
+    """The answer comes as server-sent events."""
+    kinds = [value for name, value in answer.headers if name.lower() == "content-type"]
+    return bool(kinds) and kinds[0].lower().startswith("text/event-stream")
+
+
 @lru_cache(maxsize=256)
 def join_url(base: str, path: str) -> str:
     """The path below the base URL; segments that end the base and begin the path stand once.

@@ -13,9 +13,9 @@ from proxy.core.runs import Outcome, Run
 from proxy.dialects.openai_chat import OPENAI_CHAT
 from proxy.errors import ClientFault, StoreFault, UpstreamFault
 from proxy.ledger import CHARACTERS_A_TOKEN
-from proxy.rounds import chunks_of, is_event_stream
+from proxy.rounds import chunks_of
 from proxy.stores.memory import MemoryStore
-from proxy.upstream import CLOSED, UNREACHABLE
+from proxy.upstream import CLOSED, UNREACHABLE, is_event_stream
 from tests.staged import SSE, ScriptedAnswer, Stage
 
 HEART = 3600.0
@@ -474,6 +474,27 @@ async def test_a_held_call_that_arrives_piece_by_piece_is_covered_too() -> None:
 
     stage.upstream.script.append(Ticking(held))
     assert None not in await batches(stage, 15.0, holding=lambda: False)
+
+
+async def test_how_long_calls_were_held_counts_from_the_first_piece_and_not_from_the_text_before() -> None:
+    """C031, F4: the price of judging shows as a figure."""
+    stage = Stage()
+
+    class Ticking(ScriptedAnswer):
+        async def next_chunk(self) -> bytes:
+            stage.clock.now += 5
+            return await super().next_chunk()
+
+    stage.upstream.script.append(Ticking([TEXT] * 4))
+    await stage.opens()
+    seen = 0
+    async with stage.round() as round_:
+        await stage.sends(round_)
+        async for _ in round_.frames(OPENAI_CHAT.reader(lambda: "id"), HEART, lambda: seen >= 2):
+            seen += 1
+        round_.calls_judged()
+
+    assert stage.trace.last("calls_held") == ((15.0,), {})
 
 
 async def test_a_frame_that_cannot_be_read_is_the_providers_fault() -> None:
