@@ -487,11 +487,12 @@ async def test_how_long_calls_were_held_counts_from_the_first_piece_and_not_from
 
     stage.upstream.script.append(Ticking([TEXT] * 4))
     await stage.opens()
-    seen = 0
+    seen: list[object] = []
     async with stage.round() as round_:
         await stage.sends(round_)
-        async for _ in round_.frames(OPENAI_CHAT.reader(lambda: "id"), HEART, lambda: seen >= 2):
-            seen += 1
+        frames = round_.frames(OPENAI_CHAT.reader(lambda: "id"), HEART, lambda: len(seen) > 1)
+        async for batch in frames:
+            seen.append(batch)
         round_.calls_judged()
 
     assert stage.trace.last("calls_held") == ((15.0,), {})

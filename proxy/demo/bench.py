@@ -168,7 +168,7 @@ def table_of(found: dict[tuple[str, str], Figures], loads: Sequence[Load]) -> Ta
         title="Cost of a request, ms (ratio: Callgate to bare)", title_justify="left", box=box.SIMPLE
     )
     table.add_column("load", no_wrap=True)
-    for heading in ("straight", "bare +", "callgate +", "ratio", "bare CPU", "callgate CPU", "ratio"):
+    for heading in ("direct", "bare +", "ours +", "ratio", "bare CPU", "our CPU", "ratio"):
         table.add_column(heading, justify="right")
     for load in loads:
         straight, bare, ours = (found[load.name, name] for name in ("straight", "bare", "callgate"))
