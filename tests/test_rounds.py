@@ -492,7 +492,7 @@ async def test_how_long_calls_were_held_counts_from_the_first_piece_and_not_from
         await stage.sends(round_)
         frames = round_.frames(OPENAI_CHAT.reader(lambda: "id"), HEART, lambda: len(seen) > 1)
         async for batch in frames:
-            seen.append(batch)
+            seen += [batch]
         round_.calls_judged()
 
     assert stage.trace.last("calls_held") == ((15.0,), {})
