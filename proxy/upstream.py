@@ -32,6 +32,7 @@ UNREACHABLE = "upstream_unreachable"
 CLOSED = "upstream_closed"
 """Code of a fault after sending and before any answer: a kept connection had gone stale, or the provider fell over."""
 
+_FIRST_FINAL = 200  # lower statuses are no answers; 101 would turn the connection into something else
 _LONGEST_PAUSE = 5.0
 _FIRST_PAUSE = 0.5
 _SMALL_BODY = 1 << 16
@@ -244,6 +245,8 @@ class _PooledAnswer:
                 "address it names.",
                 code="upstream_redirect",
             )
+        if response.status < _FIRST_FINAL:
+            raise UpstreamFault("The provider's answer is not valid HTTP.", code="upstream_unreadable")
         self.status = response.status
         self.headers = downstream_headers(response.headers)
         self._response = response

@@ -8,6 +8,8 @@ from typing import Self
 
 from tests.raw_upstream import answer, header
 
+DRIP_SECONDS = 0.02
+
 
 class AnyProvider:
     """Use as an async context manager; what it says may be changed at any time."""
@@ -17,12 +19,13 @@ class AnyProvider:
         self.asked = 0
         self._says = b""
         self._stays = False
+        self._drip = b""
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
-    def says(self, content: bytes, *, stays: bool = False) -> None:
-        """From now on. `stays`: the connection is left open, without a further byte."""
-        self._says, self._stays = content, stays
+    def says(self, content: bytes, *, stays: bool = False, drip: bytes = b"") -> None:
+        """From now on. `stays`: the connection is left open, without a further byte, or with these again and again."""
+        self._says, self._stays, self._drip = content, stays, drip
 
     def says_body(self, body: bytes, kind: str, *headers: str, status: str = "200 OK") -> None:
         """A whole answer in good order."""
@@ -57,6 +60,10 @@ class AnyProvider:
             self.asked += 1
             writer.write(self._says)
             await writer.drain()
+            while self._drip:
+                writer.write(self._drip)
+                await writer.drain()
+                await asyncio.sleep(DRIP_SECONDS)
             if self._stays:
                 await reader.read()
         except (ConnectionError, asyncio.IncompleteReadError):

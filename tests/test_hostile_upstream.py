@@ -1,135 +1,28 @@
-"""What a provider may answer: whatever it is, the agent gets a sound answer or a clear error, in time, and never a call
-that was not judged.
-
-The judge allows one call, `read_note` with `{"id": 4}`. Every answer here holds it, and one that is refused.
-"""
+"""Answers that were tampered with: values, events and bytes changed anywhere. See `tests.judged` for what must hold."""
 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.any_provider import AnyProvider
-from tests.dialects.agents import AGENTS, SDK_FAULTS, Read
+from tests.dialects.agents import AGENTS
+from tests.judged import Stage, assert_sound, judging
 from tests.mutations import tampered
-from tests.playbook import Answered
-from tests.shelf import Shelf
-from tests.siege import EACH, JSON, STREAM, Siege, assert_sound_error, besieged
+from tests.siege import EACH, JSON, STREAM
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-each_way = pytest.mark.parametrize(
-    "stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")]
-)
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-ALLOWED = ("read_note", {"id": 4})
-MOST = 1 << 20
-
-
-@dataclass
-class Stage:
-    """Between an agent and a provider."""
-
-    siege: Siege
-    provider: AnyProvider
-
-    async def asks(self, dialect: str, *, stream: bool) -> Answered:
-        got = await self.siege.asks(dialect, asked(dialect, stream=stream))
-        await self.siege.is_unharmed()
-        return got
+MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
-    folder = tmp_path_factory.mktemp("siege")
-    async with Shelf(folder) as shelf, AnyProvider() as provider:
-        urls = {f"upstream__{name}__base_url": provider.url for name in ("openai_chat", "anthropic_messages")}
-        async with besieged(shelf, folder, max_body_bytes=MOST, **urls) as siege:
-            yield Stage(siege, provider)
-
-
-def asked(dialect: str, *, stream: bool) -> bytes:
-    """A request whose tools have schemas that fit the allowed call alone."""
-    body = json.loads(AGENTS[dialect].request) | {"stream": stream}
-    schema = {
-        "type": "object",
-        "properties": {"id": {"const": 4}},
-        "required": ["id"],
-        "additionalProperties": False,
-    }
-    for tool in body["tools"]:
-        if "function" in tool:
-            tool["function"]["parameters"] = schema
-        else:
-            tool["input_schema"] = schema
-    return json.dumps(body).encode()
-
-
-# --- what an agent makes of an answer ---
-
-
-def assert_only_judged_calls(dialect: str, got: Answered, *, stream: bool) -> None:
-    """C3, D5: neither the official SDK nor a careless client finds a call that may not be made."""
-    agent = AGENTS[dialect]
-    try:
-        with warnings.catch_warnings(action="ignore"):  # the SDK is surprised, and reads on
-            read: Read | None = (agent.reads_stream if stream else agent.reads_whole)(got.body)
-    except SDK_FAULTS:
-        read = None
-    # A call without a name calls nothing.
-    found = [] if read is None else [(name, arguments) for _, name, arguments in read.calls if name]
-    assert all(call == ALLOWED for call in found), got.body
-    assert set(careless(got.body, stream=stream)) <= {ALLOWED[0]}, got.body
-
-
-def careless(body: bytes, *, stream: bool) -> list[str]:
-    """The names of calls that a client finds which looks no closer than it must."""
-    texts = [line[5:] for line in body.splitlines() if line.startswith(b"data:")] if stream else [body]
-    names = []
-    for text in texts:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        names += [name for name in _names(value) if isinstance(name, str) and name]
-    return names
-
-
-def _names(value: Any) -> list[Any]:
-    choices, content = _at(value, "choices"), _at(value, "content") or _at(_at(value, "message"), "content")
-    found = []
-    for choice in choices if isinstance(choices, list) else []:
-        for message in (_at(choice, "message"), _at(choice, "delta")):
-            calls = _at(message, "tool_calls")
-            found += [
-                _at(_at(call, "function"), "name") for call in (calls if isinstance(calls, list) else [])
-            ]
-            found.append(_at(_at(message, "function_call"), "name"))
-    blocks = [_at(value, "content_block"), *(content if isinstance(content, list) else [])]
-    return found + [_at(block, "name") for block in blocks if _at(block, "type") == "tool_use"]
-
-
-def _at(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, dict) else None
-
-
-def assert_sound(dialect: str, got: Answered, *, stream: bool) -> None:
-    """An answer, a stream, or an error that says what is wrong with the provider."""
-    if got.status != 200:
-        assert got.status in {502, 504}, (got.status, got.body)
-        assert_sound_error(dialect, got)
-        return
-    assert_only_judged_calls(dialect, got, stream=got.headers["content-type"].startswith(STREAM))
-
-
-# --- tampered answers ---
+    async with judging(tmp_path_factory.mktemp("siege")) as stage:
+        yield stage
 
 
 @EACH

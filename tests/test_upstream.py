@@ -269,6 +269,14 @@ async def test_a_redirect_is_neither_followed_nor_passed_on(status: int) -> None
     assert (fault.status, fault.code) == (502, "upstream_redirect")
 
 
+async def test_an_answer_that_turns_the_connection_into_something_else_is_none() -> None:
+    switched = answer(b"", "upgrade: other", "connection: upgrade", status="101 Switching Protocols")
+
+    fault = await fault_of(RawUpstream([switched]))
+
+    assert (fault.status, fault.code) == (502, "upstream_unreadable")
+
+
 @pytest.mark.parametrize("status", [200, 201, 400, 401, 404, 429, 500, 529])
 async def test_every_other_status_comes_back_with_its_body(status: int) -> None:
     async with answered(RawUpstream([answer(b"said", "retry-after: 7", status=f"{status} X")])) as got:
