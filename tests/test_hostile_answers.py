@@ -154,6 +154,30 @@ async def test_an_answer_may_be_called_anything(dialect: str, stream: bool, kind
         assert_sound(dialect, await stage.asks(dialect, stream=stream), stream=stream)
 
 
+@EACH
+@each_way
+async def test_no_model_can_switch_policy_off(
+    dialect: str, stream: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """D5, F3: also where faults of the engine are let pass, what no engine can judge is not."""
+    agent = AGENTS[dialect]
+    body, kind = (agent.stream, STREAM) if stream else (agent.whole, JSON)
+    async with judging(tmp_path_factory.mktemp("siege"), faults__engine="open") as stage:
+        for odd in (b"\\u0000", b"x" * 261_900):
+            # Once as it stands in JSON, once as JSON in a text.
+            text = odd if dialect == "anthropic-messages" and not stream else odd.replace(b"\\", b"\\\\")
+            said = body.replace(b"snow", text)
+            assert said != body
+            stage.provider.says_body(said, kind)
+            got = await stage.siege.asks(
+                dialect, agent.request.replace(b"true", str(stream).lower().encode())
+            )
+            assert got.status == 200
+            assert b"call_b2" not in got.body
+            assert b"No policy can judge this" in got.body
+            await stage.siege.is_unharmed()
+
+
 # --- cut off ---
 
 
