@@ -62,7 +62,10 @@ def identify(headers: MultiMapping[str], peer: str, dialect: Dialect, settings: 
             status=401,
             code="unknown_caller",
         )
-    return Caller(Identity(key=_anonymous_key(shown, settings.identity)), replacement)
+    # Where callers are told apart, the provider's key is for those who are known: else a caller would leave its own
+    # layer, and keep the key, by sending none.
+    knows = settings.identity.api_keys or settings.identity.trusted_header.trusted_networks
+    return Caller(Identity(key=_anonymous_key(shown, settings.identity)), None if knows else replacement)
 
 
 @cache

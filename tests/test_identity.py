@@ -126,6 +126,12 @@ def test_a_configured_credential_replaces_an_anonymous_caller_s() -> None:
     assert "provider-key" not in repr(caller)
 
 
+def test_whoever_leaves_its_own_key_at_home_does_not_get_the_provider_s() -> None:
+    """F2: where callers are told apart, no caller leaves its layer and keeps the provider's key."""
+    assert caller_of(KEYS, ("authorization", "Bearer another")).credential is None
+    assert caller_of(KEYS).credential is None
+
+
 @pytest.mark.parametrize("peer", ["10.1.2.3", "::ffff:10.1.2.3", "fd00::1"])
 def test_a_trusted_gateway_says_who_calls(peer: str) -> None:
     caller = caller_of(

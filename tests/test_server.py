@@ -192,7 +192,7 @@ async def test_a_key_decides_whose_rules_hold() -> None:
             await served.ask(post(PATH, b"{}", f"authorization: Bearer {key}"))
 
     assert [incoming.caller.identity.agent for incoming in gate.guarded] == ["cleaner", "greeter", ""]
-    assert {incoming.caller.credential for incoming in gate.guarded} == {"provider-key"}
+    assert [incoming.caller.credential for incoming in gate.guarded] == ["provider-key", "provider-key", None]
 
 
 # ---- bodies ----
