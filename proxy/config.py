@@ -9,16 +9,15 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 import typing
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from proxy import dialects
+from proxy.engines.marked import NotReadable, read_marked
 from proxy.settings import Provider, Settings, Upstream, setting_name
 
 __all__ = ["Settings", "SettingsFault", "environment", "load_settings"]
@@ -26,7 +25,6 @@ __all__ = ["Settings", "SettingsFault", "environment", "load_settings"]
 DEFAULT_FILE = "callgate.yaml"
 PREFIX = "CALLGATE_"
 FILE_VARIABLE = "CALLGATE_CONFIG"
-_DEEPEST = 32
 
 Name = tuple[str | int, ...]
 
@@ -83,18 +81,6 @@ def _file(path: str | Path | None, variables: Mapping[str, str]) -> Path | None:
     return usual if usual.is_file() else None
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as people mean it: only true and false are truth values, so that `off` stays the word it is."""
-
-
-_BOOL = "tag:yaml.org,2002:bool"
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(_BOOL, re.compile("true|false"), ["t", "f"])
-
-
 @dataclass
 class _Loaded:
     """The tree as far as it was put together, and where each part of it came from."""
@@ -113,51 +99,16 @@ class _Loaded:
             self.problems.append(f"{file}: is not UTF-8 text")
             return
         try:
-            self._read_text(text, str(file))
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            self.problems.append(f"{_place(file, mark) if mark else file}: is not YAML: {error.problem}")
-        except yaml.YAMLError:
-            self.problems.append(f"{file}: is not YAML")
-
-    def _read_text(self, text: str, file: str) -> None:
-        loader = _Loader(text)
-        try:
-            node = loader.get_single_node()
-            if isinstance(node, yaml.MappingNode):
-                self.tree = typing.cast("dict[str, object]", self._read(loader, node, (), file))
-            elif node is not None:
-                self.problems.append(
-                    f"{_place(file, node.start_mark)}: should be names and values, `name: value`"
-                )
-        finally:
-            loader.dispose()
-
-    def _read(self, loader: _Loader, node: yaml.Node, name: Name, file: str) -> object:
-        self.places[name] = _place(file, node.start_mark)
-        if len(name) > _DEEPEST:
-            raise yaml.MarkedYAMLError(problem="too deep", problem_mark=node.start_mark)
-        if isinstance(node, yaml.SequenceNode):
-            return [self._read(loader, part, (*name, place), file) for place, part in enumerate(node.value)]
-        if not isinstance(node, yaml.MappingNode):
-            return loader.construct_object(node)
-        keys: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(
-                    problem="a name should be a plain word", problem_mark=key.start_mark
-                )
-            if key.value in keys:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value} stands here twice", problem_mark=key.start_mark
-                )
-            keys.add(key.value)
-        loader.flatten_mapping(node)
-        tree = {}
-        for key, value in node.value:
-            tree[key.value] = self._read(loader, value, (*name, key.value), file)
-            self.places[(*name, key.value)] = _place(file, key.start_mark)
-        return tree
+            marked = read_marked(str(file), text)
+        except NotReadable as unread:
+            fault = unread.fault
+            self.problems.append(f"{_place(fault.file, fault.line, fault.column)}: {fault.message}")
+            return
+        self.places |= {name: _place(file, *place) for name, place in marked.places.items()}
+        if isinstance(marked.value, dict):
+            self.tree = marked.value
+        else:
+            self.problems.append(f"{self.places[()]}: should be names and values, `name: value`")
 
     def read_variable(self, variable: str, text: str) -> None:
         """Takes CALLGATE_A__B as the setting a.b.
@@ -213,8 +164,8 @@ def _spot(tree: object, part: str | int) -> str | int | None:
     return int(part)
 
 
-def _place(file: object, mark: yaml.Mark) -> str:
-    return f"{file}:{mark.line + 1}:{mark.column + 1}"
+def _place(file: object, line: int, column: int) -> str:
+    return f"{file}:{line}:{column}" if line else str(file)
 
 
 def _dotted(name: Name) -> str:
