@@ -138,14 +138,13 @@ class Gate:
         return state
 
     async def _judge_request(self, state: State) -> Forward | Answer:
+        refuses = self._settings.limits.exhausted == "refuse"
         if state.run.is_stopped:
-            return request_move(state.facts, (), refuse_exhausted=self._settings.limits.exhausted == "refuse")
+            return request_move(state.facts, (), refuse_exhausted=refuses)
         run, answer = await self._ledger.reserve_round(state.run, state.request, state.facts.limits)
         state.facts = replace(state.facts, run=run, shortage=answer if isinstance(answer, Shortage) else None)
         verdicts = judge_request(state.facts)
-        move = request_move(
-            state.facts, verdicts, refuse_exhausted=self._settings.limits.exhausted == "refuse"
-        )
+        move = request_move(state.facts, verdicts, refuse_exhausted=refuses)
         if isinstance(answer, Reservation):
             if isinstance(move, Forward):
                 state.reservation = answer

@@ -672,7 +672,7 @@ GOOD: tuple[tuple[Callable[[str, str], Iterator[str]], str, str], ...] = (
     (names_of_files, "proxy/core/messages.py", ""),
     (silenced, "proxy/a.py", "x = 1  # noqa: S101, S311 - stage craft only"),
     (silenced, "proxy/a.py", "x = 1  # type: ignore[assignment]  # the stubs are behind"),
-    (machine_words, "README.md", "curl https://x.example/home/ and ./work/ and /v1/work/"),
+    (machine_words, "README.md", "curl https://x.example/home/ and ./home/ and /v1/home/"),
     (addresses, "requirements.lock", "a==1 \\\n    --hash=sha256:00"),
 )
 

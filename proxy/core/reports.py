@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from .results import StepStatus
+from .results import StepStatus, wording
 
 if TYPE_CHECKING:
     from .runs import Run
@@ -39,15 +39,6 @@ NAME_LENGTH = 80
 ENTRIES_LISTED = 12
 """A model may invent any number of names, of any length."""
 
-MISSING_WORDS = {
-    StepStatus.NOT_FOUND: "nothing found",
-    StepStatus.FORBIDDEN: "access refused",
-    StepStatus.TEMPORARILY_UNAVAILABLE: "temporarily unavailable",
-    StepStatus.FAILED: "failed",
-    StepStatus.PENDING: "no result yet",
-    StepStatus.REFUSED: "not run",
-}
-
 
 def refusal_text(verdict: Verdict) -> str:
     """The result that the model gets for a refused call: an explicit error with what to do instead (A11, C4)."""
@@ -63,7 +54,7 @@ def stop_report(run: Run, verdict: Verdict) -> str:
     there = [
         f"{shown_name(name)} ({count} result{'s' if count > 1 else ''})" for name, count in found.items()
     ]
-    lacking = [f"{shown_name(name)} ({MISSING_WORDS[status]})" for name, status in missing]
+    lacking = [f"{shown_name(name)} ({wording(status)})" for name, status in missing]
     lines = [f"[callgate] This task was stopped: {FOR_PEOPLE.get(verdict.reason_class, verdict.message)}"]
     lines.append("Found: " + (_listed(there) if there else "nothing so far") + ".")
     if lacking:

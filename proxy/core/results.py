@@ -272,20 +272,20 @@ def _is_empty(value: object, depth: int) -> bool:
 # --- words about results ------------------------------------------------------------------------------------------
 
 _WORDING = {
-    StepStatus.PENDING: "the result has not come yet",
-    StepStatus.FOUND: "the information was found",
-    StepStatus.NOT_FOUND: "nothing was found",
-    StepStatus.FORBIDDEN: "access was refused",
-    StepStatus.TEMPORARILY_UNAVAILABLE: "the system could not be reached for the moment",
-    StepStatus.FAILED: "the look-up failed",
-    StepStatus.REFUSED: "the call was not allowed",
+    StepStatus.PENDING: "no result yet",
+    StepStatus.FOUND: "found",
+    StepStatus.NOT_FOUND: "nothing found",
+    StepStatus.FORBIDDEN: "access refused",
+    StepStatus.TEMPORARILY_UNAVAILABLE: "temporarily unavailable",
+    StepStatus.FAILED: "failed",
+    StepStatus.REFUSED: "not run",
 }
 SUMMARY_LENGTH = 120
 _MARK = "…"
 
 
 def wording(status: StepStatus) -> str:
-    """How a kind of result is put to the user (A5): a clause without a full stop."""
+    """How a kind of result is put to the user (A5): a few words without a full stop."""
     return _WORDING[status]
 
 

@@ -236,7 +236,7 @@ def test_errors_of_real_runs_are_told_from_content() -> None:
 
 @pytest.mark.parametrize("status", StepStatus)
 def test_every_kind_has_wording_for_the_user(status: StepStatus) -> None:
-    """A5."""
+    """A5, A6: not found and failed never share a word."""
     assert wording(status)
     assert len({wording(each) for each in StepStatus}) == len(StepStatus)
 

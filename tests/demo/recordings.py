@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.conftest import need
 
 WIRE = Path(__file__).resolve().parents[2].parent / "shared" / "wire"
 # Written or re-written by people or by a recorder: no proof of what a provider sends.
@@ -39,8 +39,9 @@ class Recording:
 @cache
 def recordings(dialect: str, providers: tuple[str, ...]) -> tuple[Recording, ...]:
     """All recordings of a dialect from these providers."""
-    if not (WIRE / "index.json").exists():
-        pytest.skip(f"no recordings in {WIRE.parent.name}/{WIRE.name} beside the checkout")
+    need(
+        (WIRE / "index.json").exists(), f"no recordings in {WIRE.parent.name}/{WIRE.name} beside the checkout"
+    )
     found = []
     for entry in json.loads((WIRE / "index.json").read_text()):
         if entry["dialect"] != dialect or entry["provider"] not in providers:
