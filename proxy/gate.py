@@ -111,7 +111,7 @@ class Gate:
     async def _open(self, incoming: Incoming, trace: RequestTrace) -> State:
         """Reads the request, finds its run, asks policy."""
         try:
-            request = incoming.dialect.parse_request(incoming.body)
+            request = incoming.dialect.parse_request(incoming.body, incoming.path)
         except Malformed as fault:
             raise ClientFault(str(fault)) from None
         identity, settings = incoming.caller.identity, self._settings

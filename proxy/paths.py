@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from multidict import MultiMapping
 
-from proxy.dialects import Dialect, Route
+from proxy.dialects import Dialect, Route, RouteKind
 from proxy.settings import Settings
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
@@ -142,7 +142,7 @@ class Routes:
 def _opened(dialect: Dialect, settings: Settings) -> Iterator[Route]:
     for route in settings.upstream.provider(dialect.name).open_routes:
         method, _, path = route.partition(" ")
-        yield Route(method, path, guarded=False)
+        yield Route(method, path, RouteKind.PASSED)
 
 
 def _pattern(path: str) -> re.Pattern[str]:

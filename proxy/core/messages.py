@@ -50,6 +50,9 @@ class Tool:
     schema: Mapping[str, object] | None = None
     size: int = 0
     """Bytes of its definition, sent in every request (C14)."""
+    options: Mapping[str, object] | None = None
+    """Hosted tools: what the agent set for it (an MCP server's URL, allowed domains …), as policies read it. No secrets:
+    headers and keys that the provider is to use are left out."""
 
 
 class ChoiceMode(StrEnum):
@@ -80,6 +83,8 @@ class ToolCall:
     kind: ToolKind = ToolKind.FUNCTION
     made_id: bool = False
     """The provider sent no id and this proxy made one: it has to be written into the released call."""
+    channel: str = ""
+    """The text channel that it was found in; empty: a native call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,15 @@ class Request:
     """Bytes of the body."""
     text_size: int = 0
     """Bytes that the model reads as text: `size` less inline pictures, audio and files."""
+    stream_type: str = "text/event-stream"
+    """Media type of the stream that the agent asked for."""
+    previous: str = ""
+    """What the provider keeps and this request goes on from: the id of an earlier answer or of a conversation. The
+    messages then hold only what is new. Empty: they are the whole history."""
+    background: bool = False
+    """The answer is to be made later and fetched."""
+    store: bool = False
+    """The provider is to keep the answer under its id."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -179,6 +193,8 @@ class Turn:
     usage: Usage | None = None
     message: bytes = b""
     """The assistant message of the first choice in the dialect's own JSON, as it goes back into a history."""
+    is_kept: bool = False
+    """The provider keeps it under its id: a later request may go on from it, calls and all (`Request.previous`)."""
     error: Problem | None = None
     """The provider reported an error inside an answer that began well."""
 
@@ -287,6 +303,8 @@ class Frame:
     payload: object = None
     usage_only: bool = False
     """Carries nothing but usage: left out for an agent that did not ask for it."""
+    shown: str | None = None
+    """What the agent gets of the visible text of choice 0 in this frame (`Writer.rewritten`); None: all of it."""
 
 
 # --- edits of a request ---------------------------------------------------------------------------------------
@@ -299,6 +317,27 @@ class Exchange:
     message: bytes
     """The assistant message in the dialect's own JSON."""
     results: tuple[tuple[ToolCall, str], ...]
+    answer: str = ""
+    """The id of the turn: where the provider keeps the history, the results go there."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextExchange:
+    """A turn whose calls were text and were refused inside the proxy: what the assistant is taken to have said, and what
+    is said to it in the place of results, as the user."""
+
+    said: str
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultText:
+    """A result of the history as the model is to read it: its text replaced, pictures and the like left in place."""
+
+    message_index: int
+    result_index: int
+    """Into the results of this message."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +358,13 @@ class RequestEdit:
     tool_choice: ToolChoice | None = None
     ask_usage: bool = False
     missing_results: tuple[MissingResult, ...] = ()
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[Exchange | TextExchange, ...] = ()
+    owed: tuple[tuple[ToolCall, str], ...] = ()
+    """Results that the provider waits for and the agent cannot know of (the calls were refused in an answer that the
+    provider keeps): they go in front of all else that is new."""
+    previous: str = ""
+    """The id by which the provider knows what the agent goes on from, where it knows it by another."""
+    results: tuple[ResultText, ...] = ()
     note: str = ""
     """An instruction at the very tail: joined to the newest user or tool message, behind everything cached."""
     max_output: int | None = None

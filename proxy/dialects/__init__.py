@@ -8,6 +8,7 @@ held frames, continues an open stream with another answer, and says things by pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -16,13 +17,34 @@ if TYPE_CHECKING:
     from proxy.core.messages import CallKey, Frame, Problem, Request, RequestEdit, Turn, Usage
 
 
+class RouteKind(StrEnum):
+    """What happens to the requests of a route."""
+
+    GUARDED = "guarded"
+    """A model request: parsed and judged, and so is its answer."""
+    KEPT = "kept"
+    """About one answer that the provider keeps, named by `{answer}` in the path: only for the identity that it was made
+    for; an answer that comes back is judged like any other."""
+    PASSED = "passed"
+    """Carries no calls: passes through unread."""
+    REFUSED = "refused"
+    """Could carry calls past the guard: refused until the operator opens it by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path of a dialect. `guarded`: requests there are parsed and judged; else they pass through unread."""
+    """A path of a dialect, with `{name}` for one segment or part of one."""
 
     method: str
     path: str
-    guarded: bool = True
+    kind: RouteKind = RouteKind.GUARDED
+    reason: str = ""
+    """Why it is refused, in a few words."""
+
+    @property
+    def guarded(self) -> bool:
+        """Requests are parsed and judged, and so are their answers."""
+        return self.kind is RouteKind.GUARDED
 
 
 class Reader(Protocol):
@@ -47,6 +69,9 @@ class Writer(Protocol):
     def passed(self, frame: Frame) -> bytes:
         """Bytes for a frame that is let through: its own, unless the stream is a continuation (then re-labelled:
         one id, no second opening, shifted indices) or the agent did not ask for usage (then b"")."""
+
+    def rewritten(self, frame: Frame, text: str) -> bytes:
+        """As `passed`, with the visible text of choice 0 in this frame replaced by `text`; b"" where nothing is left."""
 
     def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
         """Held frames with the refused calls taken out, kept calls numbered without a gap, `note` (if any) as
@@ -95,11 +120,16 @@ class Dialect(Protocol):
     def credential_headers(self) -> Sequence[str]:
         """Lower-case names of the headers that may carry the caller's key."""
 
+    @property
+    def credential_parameters(self) -> Sequence[str]:
+        """Names of the query parameters that may carry the caller's key."""
+
     def credential(self, key: str) -> Mapping[str, str]:
         """The header that carries this key upstream."""
 
-    def parse_request(self, body: bytes) -> Request:
-        """Reads a request. Raises Malformed with a sentence for the developer of the agent."""
+    def parse_request(self, body: bytes, path: str = "") -> Request:
+        """Reads a request; `path` is canonical, with its query (some dialects name the model there). Raises Malformed
+        with a sentence for the developer of the agent."""
 
     def edit_request(self, body: bytes, edit: RequestEdit) -> bytes:
         """The request with the edit spliced in; every byte before the first splice stays. No edit: the same object."""
@@ -113,6 +143,13 @@ class Dialect(Protocol):
         """The answer with refused calls taken out (finish word corrected when none is left), the note as visible text
         before the first kept call, and text and usage of the abandoned `earlier` answers in front. `turn` is what
         `parse_response` read from this body: the ids that it made are filled in. Nothing to change: the same object."""
+
+    def rewrite_response(self, body: bytes, text: str) -> bytes:
+        """The answer with the visible text of its first choice replaced."""
+
+    def parse_kept(self, body: bytes) -> Request:
+        """The request of an answer that the provider kept, as far as the answer itself shows it (model, tools, tool
+        choice). Raises Malformed where the dialect keeps none."""
 
     def reader(self, fresh_id: Callable[[], str]) -> Reader:
         """Reads one streamed answer. `fresh_id` makes an id for a call that came without one."""

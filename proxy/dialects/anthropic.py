@@ -19,7 +19,7 @@ from proxy.core.messages import (
     Usage,
 )
 
-from . import Route, anthropic_edits as edits
+from . import Route, RouteKind, anthropic_edits as edits
 from .anthropic_blocks import (
     ORDINARY_FINISH,
     Json,
@@ -48,20 +48,22 @@ class AnthropicMessages:
     provider = "anthropic"
     routes = (
         Route("POST", "/v1/messages"),
-        Route("POST", "/v1/messages/count_tokens", guarded=False),
-        Route("GET", "/v1/models", guarded=False),
-        Route("GET", "/v1/models/{model}", guarded=False),
+        Route("POST", "/v1/messages/count_tokens", RouteKind.PASSED),
+        Route("GET", "/v1/models", RouteKind.PASSED),
+        Route("GET", "/v1/models/{model}", RouteKind.PASSED),
     )
     base_url = "https://api.anthropic.com"
     sdk_base_path = ""
-    credential_headers = ("x-api-key", "authorization")
+    credential_headers: Sequence[str] = ("x-api-key", "authorization")
+    credential_parameters: Sequence[str] = ()
 
     def credential(self, key: str) -> Mapping[str, str]:
         """The header that carries this key upstream."""
         return {"x-api-key": key}
 
-    def parse_request(self, body: bytes) -> Request:
+    def parse_request(self, body: bytes, path: str = "") -> Request:
         """Reads a request. Raises Malformed."""
+        del path  # this dialect says everything in the body
         return parse_request(self.name, body)
 
     def edit_request(self, body: bytes, edit: RequestEdit) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.core.messages import CallKey, Problem, Request, RequestEdit, Turn, Usage
 
-from . import Route, openai_chat_answer, openai_chat_edit, openai_chat_request
+from . import Route, RouteKind, openai_chat_answer, openai_chat_edit, openai_chat_request
 from .openai_chat_reader import ChatReader
 from .openai_chat_writer import ChatWriter
 
@@ -22,21 +22,23 @@ class OpenAIChat:
     base_url = "https://api.openai.com/v1"
     sdk_base_path = "/v1"
     credential_headers: Sequence[str] = ("authorization", "api-key")
+    credential_parameters: Sequence[str] = ()
     routes: Sequence[Route] = (
         Route("POST", "/v1/chat/completions"),
         Route("POST", "/chat/completions"),
-        Route("GET", "/v1/models", guarded=False),
-        Route("GET", "/v1/models/{model}", guarded=False),
-        Route("POST", "/v1/embeddings", guarded=False),
-        Route("POST", "/v1/moderations", guarded=False),
+        Route("GET", "/v1/models", RouteKind.PASSED),
+        Route("GET", "/v1/models/{model}", RouteKind.PASSED),
+        Route("POST", "/v1/embeddings", RouteKind.PASSED),
+        Route("POST", "/v1/moderations", RouteKind.PASSED),
     )
 
     def credential(self, key: str) -> Mapping[str, str]:
         """The header that carries this key upstream."""
         return {"authorization": f"Bearer {key}"}
 
-    def parse_request(self, body: bytes) -> Request:
+    def parse_request(self, body: bytes, path: str = "") -> Request:
         """Reads a request. Raises Malformed."""
+        del path  # this dialect says everything in the body
         return openai_chat_request.parse_request(body, self.name)
 
     def edit_request(self, body: bytes, edit: RequestEdit) -> bytes:
