@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from .audit import AuditJournal
 from .engines import open_policies
 from .errors import EngineFault
-from .gate import Gate, Parts
+from .gate import Gate
+from .judging import Parts
 from .ledger import Ledger
 from .redaction import Redactor
 from .serving import serve

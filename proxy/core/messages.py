@@ -362,8 +362,9 @@ class RequestEdit:
     owed: tuple[tuple[ToolCall, str], ...] = ()
     """Results that the provider waits for and the agent cannot know of (the calls were refused in an answer that the
     provider keeps): they go in front of all else that is new."""
-    previous: str = ""
-    """The id by which the provider knows what the agent goes on from, where it knows it by another."""
+    previous: str | None = None
+    """The id by which the provider knows what the agent goes on from, where it knows it by another; empty: it knows
+    nothing of it, so the reference is taken out. None: as the agent wrote it."""
     results: tuple[ResultText, ...] = ()
     note: str = ""
     """An instruction at the very tail: joined to the newest user or tool message, behind everything cached."""

@@ -1,0 +1,168 @@
+"""Gather and judge: what a request, and the calls of an answer, come to. Nothing here sends or writes anything.
+
+All waiting is for the ledger and the policies; what follows from what they say is decided by pure functions of core.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .checks import judge_calls, judge_request
+from .core.actions import Answer, Forward, Release, calls_move, request_move, too_many
+from .core.json_text import NotOneObject, read_object
+from .core.limits import Reservation, Shortage, smallest
+from .core.messages import Malformed, ToolKind
+from .core.verdicts import Facts, refused_calls
+from .errors import ClientFault
+from .recorder import Recorder
+from .rounds import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .audit import AuditJournal
+    from .core.actions import CallsMove
+    from .core.messages import ToolCall
+    from .core.verdicts import Verdict
+    from .engines import Policies
+    from .exchange import Incoming
+    from .ledger import Ledger
+    from .settings import Settings
+    from .telemetry import RequestTrace, Telemetry
+    from .upstream import Upstream
+
+RETRY_HEADER = "x-stainless-retry-count"
+"""The official SDKs count their own retries of a request here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a gate is made of."""
+
+    settings: Settings
+    policies: Policies
+    ledger: Ledger
+    upstream: Upstream
+    telemetry: Telemetry
+    audit: AuditJournal
+    clock: Callable[[], float]
+    """Gives epoch seconds."""
+
+
+class Judge:
+    """Judges requests and calls."""
+
+    def __init__(self, parts: Parts) -> None:
+        """All parts are open; closing them is up to who made them."""
+        self._parts = parts
+        self._settings = parts.settings
+        self._ledger = parts.ledger
+        self._clock = parts.clock
+
+    async def open(self, incoming: Incoming, trace: RequestTrace) -> State:
+        """Reads the request, finds its run, asks policy."""
+        try:
+            request = incoming.dialect.parse_request(incoming.body, incoming.path)
+        except Malformed as fault:
+            raise ClientFault(str(fault)) from None
+        identity, settings = incoming.caller.identity, self._settings
+        opened = await self._ledger.open(
+            identity,
+            request,
+            run_header=incoming.headers.get(settings.headers.run, "")[:200],
+            hint=trace.trace_id,
+            is_retry=incoming.headers.get(RETRY_HEADER, "0") != "0",
+        )
+        decision = await self._parts.policies.decide(
+            "request", identity, request, opened.run, now=self._clock()
+        )
+        run = await self._ledger.declare(opened.run, request, decision.traits)
+        carrier = trace.belongs_to(run, is_new=opened.is_new)
+        if opened.is_new and carrier:
+            run = await self._ledger.trace(run, carrier)
+        limits = smallest(settings.limits.to_core(), decision.limits)
+        facts = Facts(identity, request, run, decision, limits, self._clock(), settings.for_checks())
+        request_id = f"req_{secrets.token_hex(8)}"
+        state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts)
+        state.reasks_left, state.retries_left = settings.reask.per_turn, settings.upstream.retries
+        state.recorder.results(run, opened.results)
+        return state
+
+    async def request(self, state: State) -> Forward | Answer:
+        """What happens to the request. What a round may cost is put aside where it goes out."""
+        refuses = self._settings.limits.exhausted == "refuse"
+        if state.run.is_stopped:
+            return request_move(state.facts, (), refuse_exhausted=refuses)
+        run, answer = await self._ledger.reserve_round(state.run, state.request, state.facts.limits)
+        state.facts = replace(state.facts, run=run, shortage=answer if isinstance(answer, Shortage) else None)
+        verdicts = judge_request(state.facts)
+        move = request_move(state.facts, verdicts, refuse_exhausted=refuses)
+        if isinstance(answer, Reservation):
+            if isinstance(move, Forward):
+                state.reservation = answer
+            else:
+                state.run = await self._ledger.give_back(answer)
+        state.recorder.request_judged(state.facts, verdicts, move)
+        return move
+
+    async def calls(self, state: State, calls: Sequence[ToolCall], *, others_left: bool = False) -> CallsMove:
+        """Decides about the held calls, reserves for those that leave, and records every one of them."""
+        if (refusal := too_many(len(calls))) is not None:
+            return refusal
+        started = self._clock()
+        parsed = tuple(self._arguments(call) for call in calls)
+        decision = await self._parts.policies.decide(
+            "calls", state.facts.identity, state.request, state.run, calls, parsed, now=started
+        )
+        state.facts = replace(
+            state.facts, decision=decision, calls=tuple(calls), parsed=parsed, now=started, call_shortages=()
+        )
+        verdicts = judge_calls(state.facts)
+        reserved = await self._reserve_calls(state, verdicts)
+        if any(state.facts.call_shortages):
+            verdicts = judge_calls(state.facts)
+        left, last = state.reasks_left, state.last
+        move = calls_move(state.facts, verdicts, reasks_left=left, last=last, others_left=others_left)
+        leaves = [
+            place for place in range(len(calls)) if isinstance(move, Release) and place not in move.refused
+        ]
+        for place, reservation in reserved.items():
+            keep = self._ledger.keep if place in leaves else self._ledger.give_back
+            state.run = await keep(reservation)
+        reasons = refused_calls(verdicts, len(calls))
+        codes = {place: _code(reasons.get(place), move) for place in range(len(calls)) if place not in leaves}
+        state.run = await self._ledger.record_calls(state.run, calls, codes)
+        state.recorder.calls_judged(state.facts, state.run, verdicts, codes, int(started * 1e9))
+        return move
+
+    def _arguments(self, call: ToolCall) -> dict[str, object] | None:
+        if call.kind is ToolKind.CUSTOM or len(call.arguments) > self._settings.checks.max_argument_bytes:
+            return None
+        try:
+            return read_object(call.arguments, self._settings.checks.max_argument_depth)
+        except NotOneObject:
+            return None
+
+    async def _reserve_calls(self, state: State, verdicts: Sequence[Verdict]) -> dict[int, Reservation]:
+        """Reserves for the calls that nothing else refuses, in order (C014)."""
+        refused = refused_calls(verdicts, len(state.facts.calls))
+        places = [place for place in range(len(state.facts.calls)) if place not in refused]
+        if not places:
+            return {}
+        calls = [state.facts.calls[place] for place in places]
+        run, answers = await self._ledger.reserve_calls(state.run, calls, state.facts.limits)
+        found = dict(zip(places, answers, strict=True))
+        shortages = tuple(
+            short if isinstance(short := found.get(place), Shortage) else None
+            for place in range(len(state.facts.calls))
+        )
+        state.facts = replace(state.facts, run=run, call_shortages=shortages)
+        return {place: answer for place, answer in found.items() if isinstance(answer, Reservation)}
+
+
+def _code(verdict: Verdict | None, move: CallsMove) -> str:
+    if verdict is not None:
+        return verdict.code
+    return move.detail if isinstance(move, Answer) else "turn_refused"
