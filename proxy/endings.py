@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from .checks import judge_answer
 from .core.actions import Answer, outcome_of
-from .core.messages import Problem
-from .core.reports import stop_report
-from .core.runs import STOPPED, Outcome
+from .core.messages import Exchange, Problem
+from .core.reports import refusal_text, stop_report
+from .core.runs import STOPPED, KeptAnswer, Outcome
 from .exchange import Reply, problem_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
-    from .core.messages import CallKey, Turn
+    from .core.messages import CallKey, ToolCall, Turn
     from .core.verdicts import Verdict
     from .dialects import Dialect, Writer
     from .errors import Fault
@@ -39,9 +39,11 @@ class Endings:
         self._ledger = ledger
         self._clock = clock
 
-    async def answered(self, state: State, turn: Turn, refused: Sequence[Verdict]) -> None:
+    async def answered(self, state: State, turn: Turn, refused: Mapping[CallKey, Verdict]) -> None:
         """The model's answer went out, less the calls that were refused for these reasons. Without calls the turn is
         over: completed, denied where all it wanted was refused, or what its last answer was for."""
+        owed = tuple((call, refusal_text(refused[call.key])) for call in turn.calls if call.key in refused)
+        await self._keep(state, turn, state.shown_as(turn), owed)
         is_final = len(turn.calls) == len(refused)
         decision = replace(state.facts.decision, denials=())
         state.facts = replace(state.facts, answer=turn, decision=decision, calls=())
@@ -50,7 +52,7 @@ class Endings:
         if not is_final:
             return
         if refused:
-            worst = max(refused, key=lambda verdict: verdict.action)
+            worst = max(refused.values(), key=lambda verdict: verdict.action)
             await self.conclude(state, turn.text, Outcome.DENIED, worst.code, stops=False)
         elif state.last is None:
             await self.conclude(state, turn.text, Outcome.COMPLETED)
@@ -92,9 +94,45 @@ class Endings:
 
     async def cut_short(self, state: State, writer: Writer, why: str) -> bytes:
         """The end of a stream whose further answer failed: what was refused before is said by program (E7)."""
-        end = gave_up(state, why)
-        await self.conclude(state, end.text, end.outcome, end.detail)
-        return writer.closing(end.text)
+        return await self.closed(state, writer, gave_up(state, why))
+
+    async def closed(self, state: State, writer: Writer, answer: Answer) -> bytes:
+        """The end, by program, of a stream of which all answers are among the earlier ones."""
+        await self._keep_refused(state, answer)
+        await self.conclude(state, answer.text, answer.outcome, answer.detail)
+        problem = self.problem_of(answer)
+        return writer.closing(answer.text) if problem is None else writer.failed(problem)
+
+    async def _keep_refused(self, state: State, answer: Answer) -> None:
+        """What the provider keeps where the agent gets an answer made by program: the newest answer of the model with
+        all its calls refused, or nothing yet."""
+        if not state.earlier:
+            await self._keep(state, None, state.answer_id, ())
+            return
+        turn = state.earlier[-1]
+        newest = state.exchanges[-1] if state.exchanges else None
+        said = dict(newest.results) if isinstance(newest, Exchange) and newest.answer == turn.id else {}
+        why = f"[callgate] This call was not run ({answer.detail})."
+        shown = state.earlier[0].id if state.request.stream else state.answer_id
+        await self._keep(state, turn, shown, tuple((call, said.get(call, why)) for call in turn.calls))
+
+    async def _keep(
+        self, state: State, turn: Turn | None, shown: str, owed: tuple[tuple[ToolCall, str], ...]
+    ) -> None:
+        """Remembers under which id the provider keeps what the agent knows by another, and which results it waits for.
+        `turn` None: no model was asked, so what was kept before is what is gone on from."""
+        request = state.request
+        if turn is None and (request.store or request.previous):
+            before = state.run.kept_as(request.previous) or KeptAnswer("", request.previous)
+            kept = [replace(before, shown=shown)]
+        elif turn is not None and turn.is_kept:
+            refused = {call.key for call, _ in owed}
+            kept = [KeptAnswer(shown, turn.id, owed, tuple(c for c in turn.calls if c.key not in refused))]
+            if request.previous and request.previous == request.conversation:
+                kept.append(replace(kept[0], shown=request.previous, actual=request.previous))
+        else:
+            return
+        state.run = await self._ledger.keep_answers(state.run, kept)
 
     def problem_of(self, answer: Answer) -> Problem | None:
         """The error as which this answer is to be said; None: it is said as an answer."""
@@ -108,6 +146,7 @@ class Endings:
 
     async def say(self, state: State, answer: Answer) -> Reply:
         """An answer made by program, streamed or whole as the agent asked; or an error where so decided."""
+        await self._keep_refused(state, answer)
         await self.conclude(state, answer.text, answer.outcome, answer.detail)
         problem = self.problem_of(answer)
         if problem is not None:

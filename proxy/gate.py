@@ -139,11 +139,11 @@ class Gate:
         if isinstance(move, Answer):
             state.earlier.append(turn)
             return await self._endings.say(state, move)
-        refused = {turn.calls[place].key for place in move.refused}
+        refused = {turn.calls[place].key: verdict for place, verdict in move.refused.items()}
         with being_read():
             shown = as_shown(state.dialect, body, turn, refused, move.note)
             body = state.dialect.edit_response(body, turn, refused, move.note, state.earlier)
-        await self._endings.answered(state, shown, list(move.refused.values()))
+        await self._endings.answered(state, shown, refused)
         state.recorder.finish(answer.status)
         return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
 
@@ -241,9 +241,7 @@ class Gate:
             self._ask_again(state, turn, relay.move)
         elif relay.move is not None:
             state.earlier.append(turn)
-            await self._endings.conclude(state, relay.move.text, relay.move.outcome, relay.move.detail)
-            problem = self._endings.problem_of(relay.move)
-            yield writer.closing(relay.move.text) if problem is None else writer.failed(problem)
+            yield await self._endings.closed(state, writer, relay.move)
         elif relay.failed is not None:
             round_.failed(relay.failed.code)
             if relay.fresh and relay.stopped:
@@ -259,8 +257,9 @@ class Gate:
     def _ask_again(self, state: State, turn: Turn, move: AskAgain) -> None:
         """The refused turn and its refusals become part of the request; another round follows."""
         state.earlier.append(turn)
-        state.exchanges.append(Exchange(turn.message, tuple(zip(turn.calls, move.refusals, strict=True))))
-        state.edit = replace(move.edit, missing_results=state.edit.missing_results)
+        results = tuple(zip(turn.calls, move.refusals, strict=True))
+        state.exchanges.append(Exchange(turn.message, results, turn.id))
+        state.edit = replace(move.edit, missing_results=state.edit.missing_results, owed=state.edit.owed)
         state.last = move.last
         state.recorder.edited(state.run, state.edit)
         state.reasks_left -= 1

@@ -20,12 +20,13 @@ from .core.recognition import (
     chosen,
     evidence,
     fingerprint_of,
+    kept_key,
     rebuilt,
     step_of,
     text_digest,
 )
 from .core.results import StepStatus
-from .core.runs import Outcome, Run, RunChange, Step, applied
+from .core.runs import KeptAnswer, Outcome, Run, RunChange, Step, applied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +91,8 @@ class Ledger:
                 label=label,
             )
             run = rebuilt(run, request, seen.chain, now)
+            # What the provider keeps of it, this proxy has not seen.
+            run = replace(run, state_lost=run.state_lost or bool(request.previous))
             await self._store.create(run, keys)
             return Opened(run, seen, is_new=True, results=tuple(step for step in run.steps if step.result_at))
         change = absorbed(run, request, seen.chain, now)
@@ -101,6 +104,8 @@ class Ledger:
     async def _recognised(
         self, seen: Evidence, request: Request, label: str, *, is_retry: bool
     ) -> Run | None:
+        if seen.kept and (by_kept := await self._store.find([seen.kept])):
+            return by_kept[0]
         by_call = await self._store.find(seen.calls) if seen.calls else []
         behind = [key for key in (seen.answer, seen.prefix) if key]
         by_prefix = await self._store.find(behind) if behind else []
@@ -120,6 +125,7 @@ class Ledger:
         now = self._clock()
         bare = replace(run, traits=traits, seen_messages=0, steps=(), prefix=b"")
         chain = (b"",) * (len(request.messages) + 1)
+        request = replace(request, previous="")
         fresh = applied(bare, absorbed(bare, request, chain, now)).steps
         by_call: dict[tuple[str, str, str], list[Step]] = {}
         for step in fresh:
@@ -225,6 +231,16 @@ class Ledger:
         )
         keys = [answer_key(run.identity_key, run.prefix, text_digest(text))] if text.strip() else []
         return await self._store.commit(run.id, change, keys)
+
+    async def keeper(self, identity: Identity, shown: str) -> Run | None:
+        """The run of this caller whose answer the provider keeps under what the agent knows by this id."""
+        found = await self._store.find([kept_key(identity.key, shown)])
+        return next((run for run in found if run.kept_as(shown)), None)
+
+    async def keep_answers(self, run: Run, kept: Sequence[KeptAnswer]) -> Run:
+        """Remembers what the provider keeps, and that it belongs to this run."""
+        keys = [kept_key(run.identity_key, answer.shown) for answer in kept]
+        return await self._store.commit(run.id, RunChange(at=self._clock(), kept=tuple(kept)), keys)
 
     async def trace(self, run: Run, carrier: Mapping[str, str]) -> Run:
         """Remembers the trace context of the run's first request."""

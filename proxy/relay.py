@@ -50,8 +50,8 @@ class Relay:
         """The provider reported this error in the stream."""
         self.released = 0
         """How many calls left."""
-        self.refused: list[Verdict] = []
-        """Why calls were taken out of the answer, one each."""
+        self.refused: dict[CallKey, Verdict] = {}
+        """The calls that were taken out of the answer, and why."""
         self.stopped = False
         """No further frame is wanted."""
         self._dropped: list[Frame] = []
@@ -133,8 +133,9 @@ class Relay:
         held = self._gate.take()
         if isinstance(move, Release):
             self.released += len(calls) - len(move.refused)
-            self.refused += move.refused.values()
-            return self._resolved(held, {calls[place].key for place in move.refused}, move.note)
+            refused = {calls[place].key: verdict for place, verdict in move.refused.items()}
+            self.refused |= refused
+            return self._resolved(held, {*refused}, move.note)
         self.move, self.stopped, self._dropped = move, True, held
         return b""
 

@@ -135,6 +135,10 @@ class State:
         except Malformed as fault:
             raise ClientFault(str(fault)) from None
 
+    def shown_as(self, turn: Turn) -> str:
+        """The id by which the agent knows this answer: in a stream that went on, the first one's."""
+        return self.earlier[0].id if self.request.stream and self.earlier else turn.id
+
     @property
     def earlier_text(self) -> str:
         """Visible text of the abandoned answers."""

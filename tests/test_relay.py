@@ -113,7 +113,7 @@ async def test_text_passes_as_it_came() -> None:
     relay = wire.relay()
 
     assert await wire.run(relay, [START, TEXT], [END], [DONE]) == "start;text;end;done;"
-    assert (wire.judged, relay.move, relay.failed, relay.refused) == ([], None, None, [])
+    assert (wire.judged, relay.move, relay.failed, relay.refused) == ([], None, None, {})
     assert not relay.fresh
 
 
@@ -125,7 +125,7 @@ async def test_text_leaves_before_the_calls_behind_it_are_judged() -> None:
 
     assert wire.at_judgement == ["start;text;"]
     assert out == "start;text;[piece+call+end-[]];done;"
-    assert (wire.judged, relay.refused) == ([["c1"]], [])
+    assert (wire.judged, relay.refused) == ([["c1"]], {})
 
 
 async def test_of_a_call_nothing_is_written_until_it_is_judged() -> None:
@@ -148,7 +148,7 @@ async def test_refused_calls_are_taken_out_and_the_model_is_told() -> None:
 
     assert await wire.run(relay, [PIECE, CALL, SECOND, END]) == "[piece+call+second+end-[(0, 1)] not run];"
     assert wire.judged == [["c1", "c2"]]
-    assert relay.refused == [NO]
+    assert [*relay.refused.values()] == [NO]
 
 
 @pytest.mark.parametrize("refused", [{}, {0: NO}])

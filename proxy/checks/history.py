@@ -104,10 +104,11 @@ def _duplicates(pairing: Pairing) -> Iterator[Verdict]:
 
 
 def _missing(facts: Facts, pairing: Pairing) -> Iterator[Verdict]:
-    missing = pairing.missing
+    missing = [MissingResult(pair.message_index, pair.call, NO_RESULT) for pair in pairing.missing]
+    missing += _left_open(facts)
     if not missing:
         return
-    ids = ", ".join(spelled(pair.call.id) for pair in missing[:8])
+    ids = ", ".join(spelled(one.call.id) for one in missing[:8])
     message = f"{len(missing)} call(s) in the history have no result: {ids}. "
     if not facts.settings.repair_history:
         yield _verdict("missing_result", Action.DENY, message + "Send a result for each call.")
@@ -119,8 +120,19 @@ def _missing(facts: Facts, pairing: Pairing) -> Iterator[Verdict]:
         message + "Each got a result that says so.",
         reason_class="protocol_mismatch",
         fields={"missing": len(missing)},
-        repairs=tuple(MissingResult(pair.message_index, pair.call, NO_RESULT) for pair in missing),
+        repairs=tuple(missing),
     )
+
+
+def _left_open(facts: Facts) -> Iterator[MissingResult]:
+    """Released calls of the answer that the provider keeps and this request goes on from without their results."""
+    kept = facts.run.kept_as(facts.request.previous)
+    if kept is None:
+        return
+    there = {result.call_id for message in facts.request.messages for result in message.results}
+    for call in kept.open:
+        if call.id not in there:
+            yield MissingResult(-1, call, NO_RESULT)
 
 
 def _changed(facts: Facts, pairing: Pairing) -> Iterator[Verdict]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from .limits import Shortage
+    from .messages import MissingResult
     from .verdicts import Facts, Verdict
 
 NO_TOOLS = ToolChoice(ChoiceMode.NONE)
@@ -94,7 +95,13 @@ def base_edit(facts: Facts) -> RequestEdit:
     narrows = facts.settings.mode(NARROWING) is Mode.ENFORCE
     if narrows and allowed is not None and not set(facts.request.tool_names) <= allowed:
         keep = allowed
-    return RequestEdit(keep_tools=keep, ask_usage=facts.request.stream and not facts.request.asks_usage)
+    kept = facts.run.kept_as(facts.request.previous)
+    return RequestEdit(
+        keep_tools=keep,
+        ask_usage=facts.request.stream and not facts.request.asks_usage,
+        owed=kept.owed if kept else (),
+        previous=kept.actual if kept and kept.actual != kept.shown else None,
+    )
 
 
 def request_move(
@@ -116,20 +123,27 @@ def request_move(
         for verdict in verdicts
         if verdict.mode is Mode.ENFORCE
     ]
-    repairs = tuple(repair for verdict in enforced for repair in verdict.repairs)
+    edit = _repaired(edit, [repair for verdict in enforced for repair in verdict.repairs])
     worst = strongest(enforced)
     if worst is None:
-        return Forward(replace(edit, missing_results=repairs))
+        return Forward(edit)
     if worst.action is Action.NUDGE:
         notes = dict.fromkeys(verdict.message for verdict in enforced if verdict.action is Action.NUDGE)
-        return Forward(replace(edit, missing_results=repairs, note="[callgate] " + " ".join(notes)))
+        return Forward(replace(edit, note="[callgate] " + " ".join(notes)))
     reason = _why_by_program(enforced, worst, refuse_exhausted=refuse_exhausted)
     if reason is not None:
         return _answer(facts, reason, refuse_exhausted=refuse_exhausted)
     return Forward(
-        replace(edit, missing_results=repairs, tool_choice=NO_TOOLS, note=closing_note(worst.message)),
+        replace(edit, tool_choice=NO_TOOLS, note=closing_note(worst.message)),
         last=worst,
     )
+
+
+def _repaired(edit: RequestEdit, repairs: Sequence[MissingResult]) -> RequestEdit:
+    """With the results that are missing; those of calls in what the provider keeps are owed to it."""
+    there = tuple(repair for repair in repairs if not repair.is_owed)
+    owed = tuple((repair.call, repair.text) for repair in repairs if repair.is_owed)
+    return replace(edit, missing_results=there, owed=edit.owed + owed)
 
 
 def calls_move(

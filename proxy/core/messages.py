@@ -151,7 +151,8 @@ class Request:
     asks_usage: bool = True
     """The agent will see usage in the answer. False: a streamed chat request that did not ask for it (C019)."""
     conversation: str = ""
-    """A conversation id that the agent itself named in the body, if any."""
+    """A conversation id that the agent itself named in the body, if any. Where it is `previous` as well, the provider
+    adds every answer to it."""
     size: int = 0
     """Bytes of the body."""
     text_size: int = 0
@@ -345,8 +346,14 @@ class MissingResult:
     """A call in the history that has no result: one is added behind the message at `message_index`."""
 
     message_index: int
+    """-1: the call is not in the request but in what the provider keeps."""
     call: ToolCall
     text: str
+
+    @property
+    def is_owed(self) -> bool:
+        """The provider itself keeps the call."""
+        return self.message_index < 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,10 @@ ASSISTANTS_TRIED = 3
 NO_TRAITS = ToolTraits()
 
 
-def prefix_chain(messages: Sequence[Message]) -> list[bytes]:
-    """Entry k identifies the first k messages; entry 0 is empty."""
-    chain = [b""]
+def prefix_chain(messages: Sequence[Message], previous: str = "") -> list[bytes]:
+    """Entry k identifies the first k messages behind what the provider keeps as `previous`; where that is nothing,
+    entry 0 is empty."""
+    chain = [sha256(previous.encode("utf-8", "surrogatepass")).digest()[:16] if previous else b""]
     for message in messages:
         chain.append(sha256(chain[-1] + message.digest).digest()[:16])
     return chain
@@ -54,6 +55,8 @@ class Evidence:
     """Key of that request and the text of its answer together; empty: it has no text."""
     whole: str
     """Key of this very request, by which its follow-up and its retry will be found."""
+    kept: str
+    """Key of the answer or conversation at the provider that is gone on from; empty: none."""
     label: str
     """Key of the explicit run header; empty: none."""
     chain: tuple[bytes, ...]
@@ -62,7 +65,7 @@ class Evidence:
 def evidence(identity_key: str, request: Request, run_header: str) -> Evidence:
     """The evidence in a request."""
     messages = request.messages
-    chain = prefix_chain(messages)
+    chain = prefix_chain(messages, request.previous)
     newest = _newest_answer(messages)
     text = _text(messages[place] for place in newest)
     with_calls = [message for message in messages if message.role is Role.ASSISTANT and message.calls]
@@ -73,6 +76,7 @@ def evidence(identity_key: str, request: Request, run_header: str) -> Evidence:
         prefix=prefix_key(identity_key, chain[newest.start]) if newest else "",
         answer=answer_key(identity_key, chain[newest.start], text_digest(text)) if text else "",
         whole=prefix_key(identity_key, chain[-1]),
+        kept=kept_key(identity_key, request.previous) if request.previous else "",
         label=f"l:{identity_key}:{_hidden(run_header)}" if run_header else "",
         chain=tuple(chain),
     )
@@ -113,6 +117,11 @@ def prefix_key(identity_key: str, digest: bytes) -> str:
 def answer_key(identity_key: str, prefix: bytes, answer: bytes) -> str:
     """The key by which an answer's text behind a conversation's prefix leads back to its run."""
     return f"a:{identity_key}:{prefix.hex()}:{answer.hex()}"
+
+
+def kept_key(identity_key: str, shown: str) -> str:
+    """The key by which an answer or conversation at the provider leads back to its run."""
+    return f"k:{identity_key}:{_hidden(shown)}"
 
 
 def _hidden(text: str) -> str:
@@ -212,8 +221,13 @@ def absorbed(run: Run, request: Request, chain: Sequence[bytes], at: float) -> R
     a shorter one that comes late would make what follows look new.
     """
     seen, count = run.seen_messages, len(request.messages)
-    known = 0 < seen < len(chain) and chain[seen] == run.prefix
-    start = seen if known else 0
+    if request.previous:
+        # All of it is new, unless it is sent once more.
+        known, start = seen > 0, count if chain[-1] == run.prefix else 0
+        seen = min(seen, count)
+    else:
+        known = 0 < seen < len(chain) and chain[seen] == run.prefix
+        start = seen if known else 0
     openings = turn_openings(request.messages)[start:]
     walk = _Walk(run, request.messages[start:], openings, known=known, at=at)
     ended = run.outcome is not Outcome.RUNNING

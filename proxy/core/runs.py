@@ -16,6 +16,8 @@ from .results import StepStatus, ToolTraits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .messages import ToolCall
+
 
 class Outcome(StrEnum):
     """Why a run stopped (E8). Ended is not the same as right."""
@@ -75,6 +77,20 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """An answer, or a conversation, that the provider keeps: the agent goes on from it by its id alone."""
+
+    shown: str
+    """The id by which the agent knows it."""
+    actual: str
+    """The id by which the provider knows it; empty: it knows nothing of it (the answer was made by program)."""
+    owed: tuple[tuple[ToolCall, str], ...] = ()
+    """Calls in it that were refused, with their refusals: the provider waits for results that no agent will send."""
+    open: tuple[ToolCall, ...] = ()
+    """Calls in it that were released."""
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One task's whole conversation, as far as it has come."""
 
@@ -103,6 +119,8 @@ class Run:
     """Chain digest of these messages."""
     answers: tuple[bytes, ...] = ()
     """Digests of the visible text of the answers given (newest last, a few)."""
+    kept: tuple[KeptAnswer, ...] = ()
+    """What the provider keeps of this run, newest last, a few."""
     traits: Mapping[str, ToolTraits] = field(default_factory=dict)
     """What policy last declared about the tools of this run."""
     trace: Mapping[str, str] = field(default_factory=dict)
@@ -112,6 +130,10 @@ class Run:
     def is_stopped(self) -> bool:
         """This proxy ended the turn: until the user speaks, every further request gets the stop report again."""
         return bool(self.stop_report)
+
+    def kept_as(self, shown: str) -> KeptAnswer | None:
+        """What the agent knows by this id, if the provider keeps it."""
+        return next((kept for kept in reversed(self.kept) if kept.shown == shown), None) if shown else None
 
     @property
     def turn_steps(self) -> tuple[Step, ...]:
@@ -137,6 +159,8 @@ class RunChange:
     seen_messages: int | None = None
     prefix: bytes | None = None
     answer: bytes | None = None
+    kept: tuple[KeptAnswer, ...] = ()
+    """Takes the place of what was known by the same id."""
     outcome: Outcome | None = None
     outcome_detail: str = ""
     stop_report: str = ""
@@ -148,6 +172,8 @@ class RunChange:
 
 
 ANSWERS_KEPT = 8
+KEPT = 32
+"""Answers at the provider that are remembered with a run: agents branch off from earlier ones, but seldom from old ones."""
 
 
 def applied(run: Run, change: RunChange) -> Run:
@@ -176,6 +202,7 @@ def applied(run: Run, change: RunChange) -> Run:
         run,
         steps=steps,
         answers=answers,
+        kept=_kept_after(run, change) if change.kept else run.kept,
         last_seen_at=max(run.last_seen_at, change.at),
         seen_messages=run.seen_messages if change.seen_messages is None else change.seen_messages,
         prefix=run.prefix if change.prefix is None else change.prefix,
@@ -186,6 +213,11 @@ def applied(run: Run, change: RunChange) -> Run:
         if change.spend_turn not in {None, run.turn}
         else run.turn_spent + change.spend,
     )
+
+
+def _kept_after(run: Run, change: RunChange) -> tuple[KeptAnswer, ...]:
+    fresh = {kept.shown for kept in change.kept}
+    return (*(kept for kept in run.kept if kept.shown not in fresh), *change.kept)[-KEPT:]
 
 
 def _steps_after(run: Run, change: RunChange) -> tuple[Step, ...]:
