@@ -37,7 +37,7 @@ def bytes_of(reply: Reply) -> bytes:
 async def test_an_answer_without_calls_completes_the_turn() -> None:
     """E8, A1: the normal exit."""
     stage, endings = await staged()
-    await endings.answered(stage.state, Turn(text="A is 12."), ())
+    await endings.answered(stage.state, Turn(text="A is 12."), {})
 
     run = stage.state.run
     assert (run.outcome, run.outcome_detail, run.stop_report) == (Outcome.COMPLETED, "", "")
@@ -49,7 +49,7 @@ async def test_an_answer_without_calls_completes_the_turn() -> None:
 async def test_released_calls_end_nothing() -> None:
     stage, endings = await staged()
     calls = (ToolCall("c1", "lookup", "{}"), ToolCall("c2", "send", "{}", (0, 1)))
-    await endings.answered(stage.state, Turn(text="Let me look.", calls=calls), [REFUSED])
+    await endings.answered(stage.state, Turn(text="Let me look.", calls=calls), {(0, 0): REFUSED})
 
     assert stage.state.run.outcome is Outcome.RUNNING
     assert stage.state.run.answers == ()
@@ -60,7 +60,7 @@ async def test_an_answer_of_which_every_call_was_refused_is_a_denial_and_no_wall
     """E8, D5: the model insisted in this answer; the agent may still go on."""
     stage, endings = await staged()
     turn = Turn(text="Let me look.", calls=(ToolCall("c1", "lookup", "{}"),))
-    await endings.answered(stage.state, turn, [REFUSED])
+    await endings.answered(stage.state, turn, {(0, 0): REFUSED})
 
     run = stage.state.run
     assert (run.outcome, run.outcome_detail, run.is_stopped) == (Outcome.DENIED, "tool_unknown", False)
@@ -70,7 +70,7 @@ async def test_a_last_answer_ends_the_run_for_its_reason() -> None:
     """B3, B6, E10: the abnormal exit; the report is kept for whoever asks again."""
     stage, endings = await staged()
     stage.state.last = LIMIT
-    await endings.answered(stage.state, Turn(text="From what I have: A is 12."), ())
+    await endings.answered(stage.state, Turn(text="From what I have: A is 12."), {})
 
     run = stage.state.run
     assert (run.outcome, run.outcome_detail) == (Outcome.LIMIT_REACHED, "budget_rounds")
@@ -81,7 +81,7 @@ async def test_calls_that_the_provider_ran_itself_are_told_of() -> None:
     """Recorded as not inspected."""
     stage, endings = await staged()
     turn = Turn(text="Found.", hosted_calls=(ToolCall("h1", "web_search", "{}"),))
-    await endings.answered(stage.state, turn, ())
+    await endings.answered(stage.state, turn, {})
 
     _, named = stage.audit.last("decision")
     assert [call.name for call in named["calls"]] == ["web_search"]
@@ -92,7 +92,7 @@ async def test_the_whole_visible_text_is_what_leads_back() -> None:
     """An answer after one that was asked again: the agent has the text of both."""
     stage, endings = await staged()
     stage.state.earlier.append(Turn(text="Let me look."))
-    await endings.answered(stage.state, Turn(text="A is 12."), ())
+    await endings.answered(stage.state, Turn(text="A is 12."), {})
     other = await stage.ledger.open(ALICE, stage.state.request)
     await stage.ledger.record_answer(other.run, "Something else.", Outcome.COMPLETED)
     asked = stage.state.request.messages[0]

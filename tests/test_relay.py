@@ -188,7 +188,7 @@ async def test_what_stops_an_answer_lets_no_further_frame_out(move: Answer | Ask
     relay = wire.relay()
 
     assert await wire.run(relay, [TEXT, PIECE, CALL, END, DONE], [TEXT]) == "text;"
-    assert (relay.move, relay.stopped, relay.refused) == (move, True, [])
+    assert (relay.move, relay.stopped, relay.refused) == (move, True, {})
     assert (relay.holding, relay.failed) == (False, None)
 
 
