@@ -43,7 +43,7 @@ class Endings:
         """The model's answer went out, less the calls that were refused for these reasons. Without calls the turn is
         over: completed, denied where all it wanted was refused, or what its last answer was for."""
         owed = tuple((call, refusal_text(refused[call.key])) for call in turn.calls if call.key in refused)
-        await self._keep(state, turn, state.shown_as(turn), owed)
+        await self.keep(state, turn, state.shown_as(turn), owed)
         is_final = len(turn.calls) == len(refused)
         decision = replace(state.facts.decision, denials=())
         state.facts = replace(state.facts, answer=turn, decision=decision, calls=())
@@ -107,19 +107,19 @@ class Endings:
         """What the provider keeps where the agent gets an answer made by program: the newest answer of the model with
         all its calls refused, or nothing yet."""
         if not state.earlier:
-            await self._keep(state, None, state.answer_id, ())
+            await self.keep(state, None, state.answer_id, ())
             return
         turn = state.earlier[-1]
         newest = state.exchanges[-1] if state.exchanges else None
         said = dict(newest.results) if isinstance(newest, Exchange) and newest.answer == turn.id else {}
         why = f"[callgate] This call was not run ({answer.detail})."
         shown = state.earlier[0].id if state.request.stream else state.answer_id
-        await self._keep(state, turn, shown, tuple((call, said.get(call, why)) for call in turn.calls))
+        await self.keep(state, turn, shown, tuple((call, said.get(call, why)) for call in turn.calls))
 
-    async def _keep(
+    async def keep(
         self, state: State, turn: Turn | None, shown: str, owed: tuple[tuple[ToolCall, str], ...]
     ) -> None:
-        """Remembers under which id the provider keeps what the agent knows by another, and which results it waits for.
+        """The model's answer goes out, or one in its place. Remembers under which id the provider keeps what the agent knows by another, and which results it waits for.
         `turn` None: no model was asked, so what was kept before is what is gone on from."""
         request = state.request
         if turn is None and (request.store or request.previous):
@@ -128,6 +128,8 @@ class Endings:
         elif turn is not None and turn.is_kept:
             refused = {call.key for call, _ in owed}
             kept = [KeptAnswer(shown, turn.id, owed, tuple(c for c in turn.calls if c.key not in refused))]
+            if turn.id != shown:  # It says its own id where it is fetched.
+                kept.append(replace(kept[0], shown=turn.id))
             if request.previous and request.previous == request.conversation:
                 kept.append(replace(kept[0], shown=request.previous, actual=request.previous))
         else:

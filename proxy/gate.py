@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from .core.actions import Answer, AskAgain, Release
 from .core.limits import Reservation, Shortage, one_round_more
 from .core.messages import Exchange, Problem
+from .core.reports import refusal_text
 from .core.runs import Outcome
 from .endings import OK, Endings, as_shown, headers_of
 from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
-from .judging import Judge
+from .judging import UNKNOWN_ANSWER, Judge
 from .relay import Relay
 from .rounds import Round, being_read, chunks_of, is_answer, only_bytes
 from .upstream import UpstreamRequest, is_event_stream
@@ -29,11 +30,16 @@ if TYPE_CHECKING:
 
     from .core.actions import CallsMove
     from .core.messages import ToolCall, Turn
+    from .core.runs import Run
     from .dialects import Reader, Writer
     from .exchange import Incoming
     from .judging import Parts
     from .rounds import State
+    from .telemetry import RequestTrace
     from .upstream import UpstreamAnswer
+
+
+NOT_RUN = "[callgate] This call was not run."
 
 
 def fresh_call_id() -> str:
@@ -82,6 +88,50 @@ class Gate:
             raise
         trace.finish(answer.status)
         return Reply(answer.status, list(answer.headers), chunks_of(answer))
+
+    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
+        """A request about an answer that the provider keeps: for the caller it was made for. `judged`: what comes back
+        is that answer, so its calls are judged where they were not yet, and refused ones are taken out of it."""
+        trace = self._parts.telemetry.request(incoming)
+        try:
+            run = await self._judge.keeper(incoming, answer_id)
+            reply = await self._fetched(incoming, trace, run, answer_id, judged=judged)
+        except Fault as fault:
+            trace.finish(fault.status, fault.code)
+            return problem_reply(incoming.dialect, Problem(fault.status, fault.code, fault.message))
+        trace.finish(reply.status)
+        return reply
+
+    async def _fetched(
+        self, incoming: Incoming, trace: RequestTrace, run: Run, shown: str, *, judged: bool
+    ) -> Reply:
+        kept = run.kept_as(shown)
+        if kept is None or not kept.actual:
+            raise ClientFault(UNKNOWN_ANSWER, status=404, code="unknown_answer")
+        path, mark, query = incoming.path.partition("?")
+        path = "/".join(kept.actual if part == shown else part for part in path.split("/"))
+        asked = replace(incoming, path=f"{path}{mark}{query}")
+        answer = await self._parts.upstream.send(UpstreamRequest.of(asked, asked.body, self._settings))
+        body = await answer.read(self._settings.max_body_bytes)
+        if not judged or not is_answer(answer):
+            return Reply(answer.status, list(answer.headers), body)
+        with being_read():
+            turn = incoming.dialect.parse_response(body, fresh_call_id)
+            state = await self._judge.kept(incoming, trace, run, body)
+        refused = {call.id: text for call, text in kept.owed}
+        known = {*refused, *(call.id for call in kept.open)}
+        fresh = [call for call in turn.calls if call.id not in known]
+        if fresh:
+            move = await self._judge.calls(state, fresh, others_left=True)
+            why = move.refused if isinstance(move, Release) else dict.fromkeys(range(len(fresh)))
+            for place, verdict in why.items():
+                refused[fresh[place].id] = refusal_text(verdict) if verdict else NOT_RUN
+        owed = tuple((call, refused[call.id]) for call in turn.calls if call.id in refused)
+        await self._endings.keep(state, replace(turn, is_kept=True), shown, owed)
+        note = "\n".join(dict.fromkeys(text for _, text in owed))
+        with being_read():
+            body = incoming.dialect.edit_response(body, turn, {call.key for call, _ in owed}, note, ())
+        return Reply(answer.status, list(answer.headers), body)
 
     # --- act ------------------------------------------------------------------------------------------------
 

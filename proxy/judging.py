@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from .audit import AuditJournal
     from .core.actions import CallsMove
-    from .core.messages import ToolCall
+    from .core.messages import Request, ToolCall
+    from .core.runs import Identity, Run
     from .core.verdicts import Verdict
     from .engines import Policies
     from .exchange import Incoming
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 RETRY_HEADER = "x-stainless-retry-count"
 """The official SDKs count their own retries of a request here."""
+UNKNOWN_ANSWER = "No answer or conversation of this caller is known by this id. Start anew, with the whole conversation in the request."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Judge:
         except Malformed as fault:
             raise ClientFault(str(fault)) from None
         identity, settings = incoming.caller.identity, self._settings
+        await self._may_go_on(identity, request)
         opened = await self._ledger.open(
             identity,
             request,
@@ -75,19 +78,58 @@ class Judge:
             hint=trace.trace_id,
             is_retry=incoming.headers.get(RETRY_HEADER, "0") != "0",
         )
-        decision = await self._parts.policies.decide(
-            "request", identity, request, opened.run, now=self._clock()
-        )
-        run = await self._ledger.declare(opened.run, request, decision.traits)
-        carrier = trace.belongs_to(run, is_new=opened.is_new)
-        if opened.is_new and carrier:
+        state = await self._state(incoming, trace, request, opened.run, is_new=opened.is_new)
+        state.recorder.results(state.run, opened.results)
+        return state
+
+    async def keeper(self, incoming: Incoming, shown: str) -> Run:
+        """The caller's run whose answer the provider keeps under this id. Raises ClientFault for anybody else's."""
+        run = await self._ledger.keeper(shown)
+        if run is None or run.identity_key != incoming.caller.identity.key:
+            raise ClientFault(UNKNOWN_ANSWER, status=404, code="unknown_answer")
+        return run
+
+    async def kept(self, incoming: Incoming, trace: RequestTrace, run: Run, answer: bytes) -> State:
+        """Where an answer stands that the provider kept, and that is now fetched. Raises Malformed."""
+        request = incoming.dialect.parse_kept(answer)
+        return await self._state(incoming, trace, request, run, is_new=False)
+
+    async def _may_go_on(self, identity: Identity, request: Request) -> None:
+        """Raises ClientFault where what is asked of the provider's memory is not allowed here."""
+        kept = self._settings.kept
+        if request.store and kept.store == "refuse":
+            raise ClientFault(
+                "Answers may not be kept by the provider here. Send `store: false`.",
+                status=403,
+                code="store_refused",
+            )
+        if request.background and kept.background == "refuse":
+            raise ClientFault(
+                "Answers may not be made in the background here. Leave `background` out.",
+                status=403,
+                code="background_refused",
+            )
+        if not request.previous:
+            return
+        owner = await self._ledger.keeper(request.previous)
+        unknown = owner is None and kept.unknown == "refuse"
+        if unknown or (owner is not None and owner.identity_key != identity.key):
+            raise ClientFault(UNKNOWN_ANSWER, status=404, code="unknown_answer")
+
+    async def _state(
+        self, incoming: Incoming, trace: RequestTrace, request: Request, run: Run, *, is_new: bool
+    ) -> State:
+        identity, settings = incoming.caller.identity, self._settings
+        decision = await self._parts.policies.decide("request", identity, request, run, now=self._clock())
+        run = await self._ledger.declare(run, request, decision.traits)
+        carrier = trace.belongs_to(run, is_new=is_new)
+        if is_new and carrier:
             run = await self._ledger.trace(run, carrier)
         limits = smallest(settings.limits.to_core(), decision.limits)
         facts = Facts(identity, request, run, decision, limits, self._clock(), settings.for_checks())
         request_id = f"req_{secrets.token_hex(8)}"
         state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts)
         state.reasks_left, state.retries_left = settings.reask.per_turn, settings.upstream.retries
-        state.recorder.results(run, opened.results)
         return state
 
     async def request(self, state: State) -> Forward | Answer:

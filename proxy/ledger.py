@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .core.limits import Amounts, Limits, Reservation, Shortage
@@ -21,6 +22,7 @@ from .core.recognition import (
     evidence,
     fingerprint_of,
     kept_key,
+    owner_key,
     rebuilt,
     step_of,
     text_digest,
@@ -232,14 +234,16 @@ class Ledger:
         keys = [answer_key(run.identity_key, run.prefix, text_digest(text))] if text.strip() else []
         return await self._store.commit(run.id, change, keys)
 
-    async def keeper(self, identity: Identity, shown: str) -> Run | None:
-        """The run of this caller whose answer the provider keeps under what the agent knows by this id."""
-        found = await self._store.find([kept_key(identity.key, shown)])
+    async def keeper(self, shown: str) -> Run | None:
+        """The run, of whatever caller, whose answer the provider keeps under what its agent knows by this id."""
+        found = await self._store.find([owner_key(shown)])
         return next((run for run in found if run.kept_as(shown)), None)
 
     async def keep_answers(self, run: Run, kept: Sequence[KeptAnswer]) -> Run:
         """Remembers what the provider keeps, and that it belongs to this run."""
-        keys = [kept_key(run.identity_key, answer.shown) for answer in kept]
+        keys = [
+            key(answer.shown) for answer in kept for key in (partial(kept_key, run.identity_key), owner_key)
+        ]
         return await self._store.commit(run.id, RunChange(at=self._clock(), kept=tuple(kept)), keys)
 
     async def trace(self, run: Run, carrier: Mapping[str, str]) -> Run:

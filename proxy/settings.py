@@ -22,6 +22,7 @@ from pydantic import (
 
 from proxy import dialects
 from proxy.core.verdicts import CheckSettings, Mode
+from proxy.kept_settings import KeptSettings
 from proxy.limit_settings import LimitSettings
 from proxy.redaction import DEFAULT_KEYS
 from proxy.setting_kinds import MIB, Broken, Count, HeaderName, Network, Part, Port, Positive, Seconds
@@ -333,6 +334,8 @@ class Settings(Part):
     """What happens to a stream while a call is held."""
     denied: Literal["answer", "error"] = "answer"
     """How a denial is said: `answer`, a valid answer with status 200, or `error`, the dialect's error with 403."""
+    kept: KeptSettings = KeptSettings()
+    """What agents may leave with the provider."""
     faults: Faults = Faults()
     """What follows when a part is down."""
     state: State = State()

@@ -10,7 +10,7 @@ import pytest
 from proxy.core.limits import Amounts, Bounds, Limits, Reservation, Shortage
 from proxy.core.messages import Usage
 from proxy.core.results import StatusRule, StepStatus, ToolTraits
-from proxy.core.runs import Identity, Outcome, Run, RunChange
+from proxy.core.runs import KEPT, Identity, KeptAnswer, Outcome, Run, RunChange
 from proxy.errors import StoreFault
 from proxy.ledger import CHARACTERS_A_TOKEN, DEFAULT_OUTPUT_TOKENS, Ledger
 from proxy.stores.memory import MemoryStore
@@ -749,3 +749,50 @@ async def test_random_histories_of_one_agent_stay_one_run(ledger: Ledger, store:
         assert not opened.run.open_steps
         assert opened.run.spent.calls == len(opened.run.steps)
     assert len(kept(store)) == 30
+
+
+# ---- what the provider keeps ----
+
+
+async def test_a_run_goes_on_from_what_the_provider_keeps(ledger: Ledger, clock: Clock) -> None:
+    """C1, design §5: the new items alone are in the request; the id of the answer leads to the run."""
+    first = await ledger.open(ALICE, request(user("Where is A?")))
+    run = await ledger.record_calls(first.run, [call("c1")], {})
+    run = await ledger.keep_answers(run, [KeptAnswer("resp_1", "resp_1", open=(call("c1"),))])
+
+    clock.now += 1
+    result = replace(request(brought(("c1", "A=12"))), previous="resp_1")
+    second = await ledger.open(ALICE, result)
+    assert (second.run.id, second.is_new, second.run.turn) == (run.id, False, 1)
+    assert [step.status for step in second.run.steps] == [StepStatus.FOUND]
+
+    again = await ledger.open(ALICE, result)
+    assert again.run.steps == second.run.steps
+
+    more = await ledger.keep_answers(again.run, [KeptAnswer("resp_2", "resp_2")])
+    asked = replace(request(user("And B?")), previous="resp_2")
+    third = await ledger.open(ALICE, asked)
+    assert (third.run.id, third.run.turn) == (more.id, 2)
+    assert (await ledger.open(ALICE, asked)).run.turn == 2
+
+
+async def test_what_the_provider_keeps_for_one_caller_is_not_gone_on_from_by_another(ledger: Ledger) -> None:
+    first = await ledger.open(ALICE, request(user("Where is A?")))
+    await ledger.keep_answers(first.run, [KeptAnswer("resp_1", "resp_1")])
+
+    other = await ledger.open(BOB, replace(request(user("Go on.")), previous="resp_1"))
+    assert (other.is_new, other.run.state_lost) == (True, True)
+    owner = await ledger.keeper("resp_1")
+    assert owner is not None
+    assert owner.identity_key == ALICE.key
+    assert await ledger.keeper("resp_2") is None
+
+
+async def test_only_a_few_kept_answers_are_remembered(ledger: Ledger) -> None:
+    run = (await ledger.open(ALICE, request(user("Where is A?")))).run
+    for number in range(KEPT + 3):
+        run = await ledger.keep_answers(run, [KeptAnswer(f"resp_{number}", f"resp_{number}")])
+    assert len(run.kept) == KEPT
+    assert run.kept_as("resp_0") is None
+    assert run.kept_as(f"resp_{KEPT + 2}") is not None
+    assert run.kept_as("") is None

@@ -124,6 +124,11 @@ def kept_key(identity_key: str, shown: str) -> str:
     return f"k:{identity_key}:{_hidden(shown)}"
 
 
+def owner_key(shown: str) -> str:
+    """The key by which it leads back to its run for whoever asks: to be told apart from nobody's."""
+    return f"o:{_hidden(shown)}"
+
+
 def _hidden(text: str) -> str:
     """Ids are hostile: only their digest is part of a key, so that none can look like another caller's."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

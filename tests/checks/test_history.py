@@ -7,7 +7,7 @@ import pytest
 from proxy.checks import judge_request
 from proxy.checks.history import NO_RESULT
 from proxy.core.messages import Message, Request, Role, ToolKind, ToolResult
-from proxy.core.runs import Run
+from proxy.core.runs import KeptAnswer, Run
 from proxy.core.verdicts import Action, CheckSettings, Mode, Verdict
 from tests.checks.build import (
     assistant,
@@ -275,3 +275,13 @@ def test_a_long_history_is_judged_whole() -> None:
     assert of_history(request(*messages), whole) == ()
     (verdict,) = of_history(request(*messages[:-2], altered, messages[-1]), whole)
     assert verdict.code == "reshaped_call"
+
+
+def test_a_call_that_the_provider_keeps_needs_its_result_too() -> None:
+    """C7: the agent goes on from a kept answer by its id and leaves an open call without result."""
+    open_call, answered = call(id="c1"), call(id="c2")
+    kept = KeptAnswer("resp_1", "resp_1", open=(open_call, answered))
+    asked = request(result("c2"), previous="resp_1")
+    known = run(step(call_id="c1", text=None), step(call_id="c2", text=None), kept=(kept,))
+    repairs = [repair for verdict in of_history(asked, known) for repair in verdict.repairs]
+    assert [(repair.call, repair.is_owed) for repair in repairs] == [(open_call, True)]

@@ -20,8 +20,8 @@ from proxy.core.actions import (
     request_move,
 )
 from proxy.core.limits import Amounts, Bounds, Limits
-from proxy.core.messages import MissingResult, Request, RequestEdit
-from proxy.core.runs import Outcome
+from proxy.core.messages import MissingResult, Request, RequestEdit, ToolCall
+from proxy.core.runs import KeptAnswer, Outcome
 from proxy.core.verdicts import Action, CheckSettings, Decision, Facts, Mode, Verdict
 from tests.checks.build import call, facts, request, run, step
 
@@ -430,3 +430,24 @@ def test_a_check_in_shadow_hides_no_tool_from_the_model() -> None:
 
     assert base_edit(base).keep_tools == frozenset({"find"})
     assert base_edit(shadowed).keep_tools is None
+
+
+# ---- what the provider keeps ----
+
+
+def test_what_the_provider_waits_for_goes_with_the_next_request() -> None:
+    """C7: refused calls of a kept answer, and calls that the agent sends no result for, have results too."""
+    refused, open_call = ToolCall("c1", "refund", "{}"), ToolCall("c2", "lookup", "{}")
+    kept = KeptAnswer("resp_1", "resp_9", ((refused, "no"),), (open_call,))
+    asked = replace(request(), previous="resp_1")
+    seen = replace(facts(), request=asked, run=replace(run(), kept=(kept,)))
+    repair = Verdict(
+        "history.missing_result",
+        "missing_result",
+        Action.PASS,
+        "",
+        repairs=(MissingResult(-1, open_call, "interrupted"),),
+    )
+    move = request_move(seen, [repair])
+    assert isinstance(move, Forward)
+    assert move.edit == RequestEdit(previous="resp_9", owed=((refused, "no"), (open_call, "interrupted")))
