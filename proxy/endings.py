@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 OK = 200
 JSON_HEADERS = (("content-type", "application/json"),)
-STREAM_HEADERS = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 
 
 class Endings:
@@ -156,7 +155,7 @@ class Endings:
         state.recorder.finish(OK)
         if state.request.stream:
             stream = state.dialect.writer(state.request, state.answer_id).closing(answer.text)
-            return Reply(OK, [*STREAM_HEADERS, *headers_of(state)], stream)
+            return Reply(OK, [*_stream_headers(state.request.stream_type), *headers_of(state)], stream)
         text = "\n\n".join(part for part in (state.earlier_text, answer.text) if part)
         now = int(self._clock())
         body = state.dialect.render_answer(state.request, state.answer_id, text, state.earlier_usage, now)
@@ -174,6 +173,11 @@ def as_shown(dialect: Dialect, body: bytes, turn: Turn, refused: Collection[Call
         return turn
     shown = dialect.edit_response(body, turn, refused, note, ())
     return replace(turn, text=dialect.parse_response(shown, lambda: "").text)
+
+
+def _stream_headers(media_type: str) -> list[tuple[str, str]]:
+    charset = "; charset=utf-8" if media_type.startswith("text/") else ""
+    return [("content-type", f"{media_type}{charset}"), ("cache-control", "no-cache")]
 
 
 def headers_of(state: State) -> list[tuple[str, str]]:
