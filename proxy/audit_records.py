@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, TypedDict
 
-from proxy.core.messages import RequestEdit, ToolCall
+from proxy.core.messages import Exchange, RequestEdit, TextExchange, ToolCall
 from proxy.core.results import StepStatus
 from proxy.core.runs import Run, Step
 from proxy.core.verdicts import Action, Verdict, refused_calls
@@ -245,6 +245,11 @@ def run_end_record(run: Run, *, request_id: str, at: float) -> RunEndRecord:
     }
 
 
+def _refused_in(exchange: Exchange | TextExchange) -> list[str]:
+    """The ids of the calls of a turn that was refused; calls in text have none that anybody else would know."""
+    return [call.id for call, _ in exchange.results] if isinstance(exchange, Exchange) else []
+
+
 def edit_record(redactor: Redactor, run: Run, edit: RequestEdit, *, request_id: str, at: float) -> EditRecord:
     """One line for a request that left with changes: only what was changed is named."""
     choice = edit.tool_choice
@@ -253,7 +258,7 @@ def edit_record(redactor: Redactor, run: Run, edit: RequestEdit, *, request_id: 
         "tool_choice": None if choice is None else {"mode": choice.mode.value, "names": list(choice.names)},
         "ask_usage": edit.ask_usage or None,
         "missing_results": [missing.call.id for missing in edit.missing_results] or None,
-        "exchanges": [[call.id for call, _ in exchange.results] for exchange in edit.exchanges] or None,
+        "exchanges": [_refused_in(exchange) for exchange in edit.exchanges] or None,
         "note": redactor.summary(edit.note) or None,
         "max_output": edit.max_output,
     }

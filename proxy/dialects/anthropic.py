@@ -19,7 +19,7 @@ from proxy.core.messages import (
     Usage,
 )
 
-from . import Route, RouteKind, anthropic_edits as edits
+from . import Route, RouteKind, anthropic_answer, anthropic_edits as edits
 from .anthropic_blocks import (
     ORDINARY_FINISH,
     Json,
@@ -110,7 +110,16 @@ class AnthropicMessages:
         self, body: bytes, turn: Turn, refused: Collection[CallKey], note: str, earlier: Sequence[Turn]
     ) -> bytes:
         """The answer with refused calls taken out, and the note and earlier answers put in."""
-        return edits.edit_response(body, turn, refused, note, earlier)
+        return anthropic_answer.edit_response(body, turn, refused, note, earlier)
+
+    def rewrite_response(self, body: bytes, text: str) -> bytes:
+        """The answer with other visible text. Raises Malformed."""
+        return anthropic_answer.rewrite_response(body, text)
+
+    def parse_kept(self, body: bytes) -> Request:
+        """Raises Malformed: nothing is kept under an id that could be fetched."""
+        del body
+        raise Malformed("this provider keeps no answers")
 
     def reader(self, fresh_id: Callable[[], str]) -> AnthropicReader:
         """Reads one streamed answer."""

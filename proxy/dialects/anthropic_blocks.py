@@ -127,6 +127,37 @@ def call_name(block: Json) -> str:
     return f"{family}.{name}" if family else name
 
 
+def is_text_block(block: object) -> bool:
+    """Whether a block of a content is visible text."""
+    return isinstance(block, dict) and block.get("type") == "text"
+
+
+def visible(block: Any) -> str:
+    """The text of a block of text, else nothing."""
+    return text_of(block.get("text")) if isinstance(block, dict) and block.get("type") == "text" else ""
+
+
+def place_of_text(body: Mapping[str, Any]) -> tuple[tuple[str, ...] | None, object]:
+    """Where an event holds visible text, and the text or the list of blocks there; None: it holds none."""
+    block, delta = object_of(body.get("content_block")), object_of(body.get("delta"))
+    content = object_of(body.get("message")).get("content")
+    if visible(block):
+        return ("content_block", "text"), block["text"]
+    if delta.get("type") == "text_delta":
+        return ("delta", "text"), delta.get("text")
+    if isinstance(content, list) and any(map(visible, content)):
+        return ("message", "content"), content
+    return None, None
+
+
+def blocks_with_text(blocks: list[Any], text: str) -> list[Any]:
+    """The blocks with the text in the first one of text, and none in further ones; their number stays."""
+    waiting = [text]
+    return [
+        {**block, "text": waiting.pop() if waiting else ""} if visible(block) else block for block in blocks
+    ]
+
+
 def joined_text(content: object, between: str) -> str:
     """The visible text of a content."""
     texts = (text_of(block.get("text")) for block in blocks_of(content) if block.get("type") == "text")

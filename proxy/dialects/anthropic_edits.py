@@ -14,26 +14,20 @@ import orjson
 from proxy.core import json_text
 from proxy.core.json_text import Elements, Span, Splice
 from proxy.core.messages import (
-    CallKey,
     ChoiceMode,
     Exchange,
     Malformed,
     MissingResult,
     RequestEdit,
+    ResultText,
+    TextExchange,
     ToolChoice,
-    Turn,
 )
 
 from .anthropic_blocks import (
-    COUNTS,
-    ORDINARY_FINISH,
-    TOOLS_FINISH,
     Json,
     compact,
-    counts_from,
-    counts_of,
-    is_call,
-    joined_text,
+    is_text_block,
     object_of,
     offered_inline,
     server_tool,
@@ -41,6 +35,7 @@ from .anthropic_blocks import (
     tools_of,
 )
 from .anthropic_request import has_system, parsed
+from .texts import content_with
 
 SEPARATOR = "\n\n"
 _MINIMAL_THINKING = 1024
@@ -134,54 +129,6 @@ def with_id(block: bytes, call_id: str) -> bytes:
     return rewritten(block, object_of(orjson.loads(block)), [(("id",), call_id)])
 
 
-# --- a whole answer -----------------------------------------------------------------------------------------------
-
-
-def edit_response(
-    body: bytes, turn: Turn, refused: Collection[CallKey], note: str, earlier: Sequence[Turn]
-) -> bytes:
-    """See `Dialect.edit_response`. Raises Malformed for a body that is no answer."""
-    read = parsed(body, "answer")
-    content = read.get("content")
-    blocks = content if isinstance(content, list) else []
-    calls = dict(
-        zip(
-            (place for place, block in enumerate(blocks) if is_call(object_of(block))),
-            turn.calls,
-            strict=True,
-        )
-    )
-    drop = {place for place, call in calls.items() if call.key in refused}
-    ids = {place: call.id for place, call in calls.items() if call.made_id}
-    first = next((place for place in calls if place not in drop), None)
-    inserted: dict[int, list[bytes]] = {0: _earlier_text(earlier, blocks, note)}
-    if note:
-        inserted.setdefault(len(blocks) if first is None else first, []).append(text_block(note))
-    changes: list[tuple[tuple[str, ...], object]] = []
-    if drop and first is None and read.get("stop_reason") == TOOLS_FINISH:
-        changes.append((("stop_reason",), ORDINARY_FINISH))
-    if earlier:
-        changes.append((("usage",), _summed(read.get("usage"), earlier)))
-    if not (drop or ids or changes or any(inserted.values())):
-        return body
-    return content_edit(rewritten(body, read, changes), (), drop, ids, inserted)
-
-
-def _earlier_text(earlier: Sequence[Turn], blocks: list[Any], note: str) -> list[bytes]:
-    texts = [turn.text for turn in earlier if turn.text]
-    follows = note or joined_text(blocks, "")
-    return [text_block(SEPARATOR.join(texts) + (SEPARATOR if follows else ""))] if texts else []
-
-
-def _summed(usage: object, earlier: Sequence[Turn]) -> Json:
-    """The answer's usage record with the counts of earlier answers added."""
-    total = counts_of(usage)
-    for turn in earlier:
-        for key, count in (counts_from(turn.usage) if turn.usage else {}).items():
-            total[key] = total.get(key, 0) + count
-    return object_of(usage) | {key: total[key] for key in COUNTS if key in total}
-
-
 # --- a request ----------------------------------------------------------------------------------------------------
 
 
@@ -265,7 +212,12 @@ class _RequestEditor:
         messages = json_text.elements(self._body, span.start) if span else Elements(Span(0, 0))
         gone = self._without_inline_tools(messages, edit.keep_tools)
         inserts = self._missing(messages, edit.missing_results)
-        added = [part for exchange in edit.exchanges for part in _exchange(exchange)]
+        added = [
+            part
+            for exchange in edit.exchanges
+            for part in (_said(exchange) if isinstance(exchange, TextExchange) else _exchange(exchange))
+        ]
+        self._replace_results(messages, edit.results)
         if edit.note and added:
             added[-1] = added[-1][: -len(b"]}")] + b"," + text_block(edit.note) + b"]}"
         elif edit.note and not self._noted(messages, edit.note, inserts):
@@ -276,6 +228,21 @@ class _RequestEditor:
                 self._splices.append(Splice(message.end, message.end, following))
         if added or gone:
             self._splices += json_text.array_edit(messages, drop=gone, append=added)
+
+    def _replace_results(self, messages: Elements, results: Sequence[ResultText]) -> None:
+        """Other text in results; what else they bring (pictures), their flags and cache marks stay."""
+        for result in results:
+            place = result.message_index - has_system(self._read)
+            blocks = object_of(self._read["messages"][place]).get("content")
+            at = [n for n, block in enumerate(blocks or ()) if object_of(block).get("type") == "tool_result"]
+            message = json_text.members(self._body, messages.values[place].start)
+            array = json_text.elements(self._body, message.values["content"].start)
+            block = json_text.members(self._body, array.values[at[result.result_index]].start)
+            content = block.values.get("content")
+            written = json_text.quoted(result.text)
+            if content is not None:
+                written = content_with(self._body, content, result.text, is_text_block, text_block)
+            self._splices += json_text.object_edit(block, put={"content": written})
 
     def _missing(self, messages: Elements, missing: Sequence[MissingResult]) -> dict[int, list[bytes]]:
         """Puts results at the head of the user messages that follow; where none does, gives new ones to insert."""
@@ -361,6 +328,11 @@ def choice_json(choice: ToolChoice) -> bytes:
     if choice.mode is ChoiceMode.NAMED and choice.names:
         return b'{"type":"tool","name":' + json_text.quoted(choice.names[0]) + b"}"
     return _CHOICES.get(choice.mode, _CHOICES[ChoiceMode.AUTO])
+
+
+def _said(exchange: TextExchange) -> list[bytes]:
+    assistant = b'{"role":"assistant","content":[' + text_block(exchange.said) + b"]}"
+    return [assistant, user_message([text_block(exchange.reply)])]
 
 
 def _exchange(exchange: Exchange) -> list[bytes]:

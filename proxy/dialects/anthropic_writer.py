@@ -7,7 +7,9 @@ there is one opening and one end. A frame that fits as it is leaves verbatim; on
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from dataclasses import replace
+
+import orjson
 
 from proxy.core.messages import CallDelta, CallKey, CallReady, Frame, Problem, Request, Turn
 
@@ -16,12 +18,15 @@ from .anthropic_blocks import (
     ORDINARY_FINISH,
     TOOLS_FINISH,
     Json,
+    blocks_with_text,
     compact,
     counts_from,
     counts_of,
     error_type,
     object_of,
+    place_of_text,
     text_of,
+    visible,
 )
 from .anthropic_edits import SEPARATOR, content_edit, rewritten, text_block
 from .anthropic_wire import UNREADABLE, UNREADABLE_KIND, Wire, block_texts, exact_input, index_of
@@ -75,6 +80,23 @@ class AnthropicWriter:
             return b""
         write = self._write.get(wire.kind)
         return write(frame.raw, wire) if write else frame.raw
+
+    def rewritten(self, frame: Frame, text: str) -> bytes:
+        """The frame with other visible text."""
+        wire = frame.payload if isinstance(frame.payload, Wire) else Wire()
+        path, old = place_of_text(wire.body)
+        if path is None or not wire.whole:
+            return self.passed(frame)
+        if not text and wire.kind == "content_block_delta":
+            return b""
+        value: object = text
+        if isinstance(old, list):
+            value = blocks_with_text(old, text)
+        data = rewritten(wire.data, wire.body, [(path, value)])
+        body = orjson.loads(data)
+        return self.passed(
+            replace(frame, raw=event(data, wire.kind), payload=replace(wire, data=data, body=body))
+        )
 
     def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
         """The frames without the refused calls and without those that never became whole."""
@@ -157,7 +179,7 @@ class AnthropicWriter:
         self._next = len(kept) + len(inserted)
         content = message.get("content")
         for place, block in enumerate(content if isinstance(content, list) else ()):
-            self._texted |= place not in refused and bool(_visible(block))
+            self._texted |= place not in refused and bool(visible(block))
         if not (refused or made or inserted or changes):
             return raw
         self._renumbered = True
@@ -200,7 +222,7 @@ class AnthropicWriter:
         self._places[index_of(wire.body)] = number
         self._open[number] = None
         block = object_of(wire.body.get("content_block"))
-        changes = self._numbered(wire, number) + self._set_apart(_visible(block), ("content_block", "text"))
+        changes = self._numbered(wire, number) + self._set_apart(visible(block), ("content_block", "text"))
         if key is not None and key in wire.made_ids:
             changes.append((("content_block", "id"), wire.made_ids[key]))
         return front + _changed(raw, wire, changes)
@@ -314,7 +336,7 @@ class AnthropicWriter:
         """The events of a block that is all there; `given` is the exact text of its input, if it has one."""
         number = self._take()
         delta: Json = {}
-        if text := _visible(block):
+        if text := visible(block):
             delta = {"type": "text_delta", "text": SEPARATOR + text if self._set_apart(text, ()) else text}
             block = {**block, "text": ""}
         elif given:
@@ -339,10 +361,6 @@ def problem_record(problem: Problem) -> Json:
     """An error as the official SDK expects it, the fields for programs beside its type and message."""
     error = {**problem.fields, "type": error_type(problem), "message": problem.message}
     return {"type": "error", "error": error}
-
-
-def _visible(block: Any) -> str:
-    return text_of(block.get("text")) if isinstance(block, dict) and block.get("type") == "text" else ""
 
 
 def _event(body: Json) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from proxy.core.messages import CallKey, Problem, Request, RequestEdit, Turn, Usage
+from proxy.core.messages import CallKey, Malformed, Problem, Request, RequestEdit, Turn, Usage
 
 from . import Route, RouteKind, openai_chat_answer, openai_chat_edit, openai_chat_request
 from .openai_chat_reader import ChatReader
@@ -54,6 +54,15 @@ class OpenAIChat:
     ) -> bytes:
         """The answer with refused calls taken out, the note and earlier answers put in. Raises Malformed."""
         return openai_chat_answer.edit_response(body, turn, refused, note, earlier)
+
+    def rewrite_response(self, body: bytes, text: str) -> bytes:
+        """The answer with other visible text in its first choice. Raises Malformed."""
+        return openai_chat_answer.rewrite_response(body, text)
+
+    def parse_kept(self, body: bytes) -> Request:
+        """Raises Malformed: nothing is kept under an id that could be fetched."""
+        del body
+        raise Malformed("this provider keeps no answers")
 
     def reader(self, fresh_id: Callable[[], str]) -> ChatReader:
         """Reads one streamed answer."""

@@ -25,14 +25,17 @@ from .openai_chat_parts import (
     dumped,
     error_record,
     hosted_calls,
+    is_text_part,
     loaded,
     problem_of,
     text,
+    text_part,
     usage_of,
     usage_record,
     usage_with,
     visible_text,
 )
+from .texts import content_with
 
 APART = "\n\n"
 
@@ -169,6 +172,22 @@ def edit_response(
         raise Malformed("the answer cannot be edited") from None
 
 
+def rewrite_response(body: bytes, said: str) -> bytes:
+    """The answer with other visible text in its first choice. Raises Malformed."""
+    try:
+        place = json_text.locate(body, "choices", 0, "message")
+        if place is None:
+            raise Malformed("the answer has no message")
+        members = json_text.members(body, place.start)
+        content = members.values.get("content")
+        written = quoted(said)
+        if content is not None:
+            written = content_with(body, content, said, is_text_part, text_part)
+        return json_text.spliced(body, json_text.object_edit(members, put={"content": written}))
+    except ValueError:
+        raise Malformed("the answer cannot be edited") from None
+
+
 class _ChoiceDraft:
     """The edits of one choice."""
 
@@ -230,9 +249,9 @@ class _ChoiceDraft:
             array = json_text.elements(self._body, place.start)
             if before and array.values:
                 start = array.values[0].start
-                self._inner.append(Splice(start, start, _text_part(before + APART) + b","))
+                self._inner.append(Splice(start, start, text_part(before + APART) + b","))
                 before = ""
-            parts = [_text_part(part) for part in (before, after) if part]
+            parts = [text_part(part) for part in (before, after) if part]
             self._inner += json_text.array_edit(array, append=parts)
         elif place is not None and content and isinstance(content, str):
             if before:
@@ -246,10 +265,6 @@ class _ChoiceDraft:
             else:
                 message = b'{"role":"assistant","content":' + said + b"}"
                 self._inner += json_text.object_edit(self._fields, put={"message": message})
-
-
-def _text_part(said: str) -> bytes:
-    return b'{"type":"text","text":' + quoted(said) + b"}"
 
 
 def _usage_splices(body: bytes, answer: Json, earlier: Sequence[Turn]) -> list[Splice]:

@@ -6,25 +6,28 @@ what leaves takes along whatever would make no sense without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 
 from proxy.core import json_text
-from proxy.core.json_text import Splice, quoted
+from proxy.core.json_text import Splice
 from proxy.core.messages import (
     ChoiceMode,
     Exchange,
     Malformed,
     RequestEdit,
+    ResultText,
+    TextExchange,
     ToolCall,
     ToolChoice,
     ToolKind,
 )
 
-from .openai_chat_parts import Json, call_parts, dumped, objects
+from .openai_chat_parts import Json, call_parts, dumped, is_text_part, objects, text_part
 from .openai_chat_request import chosen_name, read_choice, read_tool
+from .texts import content_with
 
 _APART = "\n\n"
 _TOOL_MEMBERS = {
@@ -47,6 +50,7 @@ def edit_request(body: bytes, edit: RequestEdit) -> bytes:
             draft.ask_usage()
         if edit.max_output is not None:
             draft.lower_output(edit.max_output)
+        draft.replace_results(edit.results)
         if edit.missing_results or edit.exchanges or edit.note:
             draft.add_messages(edit)
         return json_text.spliced(body, draft.splices())
@@ -64,9 +68,12 @@ class _Draft:
         self._drop: set[str] = set()
         self._put: dict[str, bytes] = {}
         self._inner: list[Splice] = []
+        self._results: dict[int, bytes] = {}
+        """By message: the content that it gets."""
 
     def splices(self) -> list[Splice]:
-        return self._inner + json_text.object_edit(self._top, drop=self._drop, put=self._put)
+        results = list(self._result_splices())
+        return results + self._inner + json_text.object_edit(self._top, drop=self._drop, put=self._put)
 
     def choose_tools(self, edit: RequestEdit) -> None:
         """Takes out the tools that do not stay, then sees to the tool choice."""
@@ -133,6 +140,22 @@ class _Draft:
             if not given or self._request[key] > most:
                 self._put[key] = b"%d" % most
 
+    def replace_results(self, results: Sequence[ResultText]) -> None:
+        """Other text in results; what else they bring (pictures) stays. A message of this dialect has one result."""
+        for result in results:
+            content = json_text.locate(self._body, "messages", result.message_index, "content")
+            if content is not None:
+                written = content_with(
+                    self._body, content, result.text, is_text_part, text_part, keep_empty=True
+                )
+                self._results[result.message_index] = written
+
+    def _result_splices(self) -> Iterator[Splice]:
+        for place, content in self._results.items():
+            span = json_text.locate(self._body, "messages", place, "content")
+            if span is not None:
+                yield json_text.replaced(span, content)
+
     def add_messages(self, edit: RequestEdit) -> None:
         """Missing results behind their calls, exchanges at the end, the note in the newest message."""
         messages = self._request["messages"]
@@ -151,12 +174,20 @@ class _Draft:
                 end = array.values[missing.message_index].end
                 self._inner.append(Splice(end, end, b"," + written))
         for exchange in edit.exchanges:
-            tail += _exchange_messages(exchange)
+            tail += (
+                _text_messages(exchange)
+                if isinstance(exchange, TextExchange)
+                else _exchange_messages(exchange)
+            )
         if edit.note and tail:
             splices = _note_splices(tail[-1], 0, edit.note)
             tail[-1:] = (
                 [json_text.spliced(tail[-1], splices)] if splices else [tail[-1], _user_message(edit.note)]
             )
+        elif edit.note and last in self._results:
+            message = b'{"role":"tool","content":' + self._results[last] + b"}"
+            noted = json_text.spliced(message, _note_splices(message, 0, edit.note))
+            self._results[last] = json_text.members(noted).values["content"].cut(noted)
         elif edit.note:
             splices = _note_splices(self._body, array.values[last].start, edit.note) if messages else []
             self._inner += splices
@@ -185,6 +216,11 @@ def _exchange_messages(exchange: Exchange) -> Iterator[bytes]:
             yield _result(call, text, legacy=True)
 
 
+def _text_messages(exchange: TextExchange) -> Iterator[bytes]:
+    yield dumped({"role": "assistant", "content": exchange.said})
+    yield _user_message(exchange.reply)
+
+
 def _result(call: ToolCall, text: str, *, legacy: bool) -> bytes:
     if legacy:
         return dumped({"role": "function", "name": call.name, "content": text})
@@ -205,6 +241,6 @@ def _note_splices(body: bytes, at: int, note: str) -> list[Splice]:
     if isinstance(content, str):
         return [json_text.appended_text(message.values["content"], (_APART if content else "") + note)]
     if isinstance(content, list):
-        part = b'{"type":"text","text":' + quoted(note) + b"}"
-        return json_text.array_edit(json_text.elements(body, message.values["content"].start), append=[part])
+        array = json_text.elements(body, message.values["content"].start)
+        return json_text.array_edit(array, append=[text_part(note)])
     return []

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from proxy.core import json_text
+from proxy.core.json_text import quoted
 from proxy.core.messages import Malformed, Problem, Role, ToolCall, ToolKind, Usage
 
 Json = dict[str, Any]
@@ -108,14 +109,28 @@ def visible_text(content: object, between: str = "") -> str:
     return ""
 
 
+def is_text_part(part: object) -> bool:
+    """Whether a part of a content is visible text."""
+    # A tuple: hostile kinds have no hash.
+    return not isinstance(part, dict) or part.get("type", "text") in ("text", "input_text", "output_text")
+
+
+def text_part(said: str) -> bytes:
+    """A part with this text."""
+    return b'{"type":"text","text":' + quoted(said) + b"}"
+
+
+def with_other_text(content: object, said: str) -> object:
+    """The content of a chunk with other text; parts that are none stay."""
+    if not isinstance(content, list):
+        return said
+    rest = [part for part in content if not is_text_part(part)]
+    return [{"type": "text", "text": said}, *rest] if said else rest
+
+
 def _part_text(part: object) -> str:
     if isinstance(part, dict):
-        is_text = part.get("type", "text") in (
-            "text",
-            "input_text",
-            "output_text",
-        )  # hostile kinds have no hash
-        return text(part.get("text")) if is_text else ""
+        return text(part.get("text")) if is_text_part(part) else ""
     return text(part)
 
 

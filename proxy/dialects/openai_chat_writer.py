@@ -7,6 +7,7 @@ gets exactly the calls that were judged; a choice has one opening, one end, and 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from proxy.core.messages import (
@@ -36,6 +37,7 @@ from .openai_chat_parts import (
     text,
     usage_record,
     usage_with,
+    with_other_text,
 )
 from .openai_chat_reader import Broken, Chunk, Done, Piece, choice_number
 
@@ -78,6 +80,21 @@ class ChatWriter:
         """The frame as the agent gets it."""
         self._learn(frame)
         return self._written(frame)
+
+    def rewritten(self, frame: Frame, said: str) -> bytes:
+        """The frame with other visible text in its first choice."""
+        payload = frame.payload
+        if not isinstance(payload, Chunk):
+            return self.passed(frame)
+        kept = tuple(
+            event for event in frame.events if not (isinstance(event, TextDelta) and event.choice == 0)
+        )
+        if not said and not kept and self._opened:
+            return b""
+        value = with_text(payload.value, said)
+        events = (TextDelta(0, said), *kept) if said else kept
+        raw = sse.event(dumped(value), payload.name)
+        return self.passed(replace(frame, raw=raw, payload=replace(payload, value=value), events=events))
 
     def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
         """Held frames less the refused calls, with the note in every choice that loses a call."""
@@ -353,6 +370,18 @@ class ChatWriter:
             taken.append(place)
             self._place_of[key] = place
         return self._place_of[key]
+
+
+def with_text(value: Json, said: str) -> Json:
+    """The chunk with other visible text in its first choice."""
+    choices = list(value.get("choices") or ())
+    for place, choice in enumerate(choices):
+        delta = choice.get("delta")
+        if choice_number(choice, place) == 0 and isinstance(delta, dict) and (said or "content" in delta):
+            content = delta.get("content")
+            choices[place] = {**choice, "delta": {**delta, "content": with_other_text(content, said)}}
+            said = ""
+    return {**value, "choices": choices} if choices else value
 
 
 def _set_apart(content: object) -> object:
