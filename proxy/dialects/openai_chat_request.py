@@ -7,11 +7,7 @@ business, unknown kinds of tools are tools.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-import orjson
-
-from proxy.core import json_text
 from proxy.core.messages import (
     ChoiceMode,
     Malformed,
@@ -35,6 +31,7 @@ from .openai_chat_parts import (
     text,
     visible_text,
 )
+from .typed import flag, listed, number, typed, whole_object
 
 MAX_CHOICES = 128
 _MODES = {
@@ -50,75 +47,27 @@ _READ_DEPTH = 8
 
 def parse_request(body: bytes, dialect: str) -> Request:
     """The request. Raises Malformed with a sentence for the developer of the agent."""
-    try:
-        request = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise Malformed("the body is not valid JSON") from None
-    if not isinstance(request, dict):
-        raise Malformed("the body has to be a JSON object")
-    try:
-        json_text.refuse_double_keys(body)
-    except ValueError as fault:
-        raise Malformed(f"the body cannot be judged: {fault}") from None
-    stream = _flag(request, "stream")
-    options = _typed(request, "stream_options", dict, "an object") or {}
-    messages = _list(request, "messages", needed=True)
+    request = whole_object(body)
+    stream = flag(request, "stream")
+    options = typed(request, "stream_options", dict, "an object") or {}
+    messages = listed(request, "messages", needed=True)
     return Request(
         dialect=dialect,
-        model=_typed(request, "model", str, "text") or "",
+        model=typed(request, "model", str, "text") or "",
         messages=tuple(_messages(messages)),
         tools=(*_tools(request, "tools"), *_tools(request, "functions")),
         tool_choice=_tool_choice(request),
         stream=stream,
-        choices=_number(request, "n", least=1, most=MAX_CHOICES) or 1,
+        choices=number(request, "n", least=1, most=MAX_CHOICES) or 1,
         max_output=_max_output(request),
-        asks_usage=not stream or _flag(options, "include_usage"),
+        asks_usage=not stream or flag(options, "include_usage"),
         size=len(body),
         text_size=max(0, len(body) - sum(map(_media_size, messages))),
     )
 
 
-# --- typed members ------------------------------------------------------------------------------------------
-
-
-def _typed(holder: Json, key: str, kind: type, words: str) -> Any:
-    value = holder.get(key)
-    if value is None or (isinstance(value, kind) and not (kind is int and isinstance(value, bool))):
-        return value
-    raise Malformed(f"{key} has to be {words}")
-
-
-def _flag(holder: Json, key: str) -> bool:
-    return bool(_typed(holder, key, bool, "true or false"))
-
-
-def _list(holder: Json, key: str, *, needed: bool = False) -> list[Json]:
-    values = _typed(holder, key, list, "a list")
-    if values is None:
-        if needed:
-            raise Malformed(f"{key} is missing")
-        return []
-    for place, value in enumerate(values):
-        if not isinstance(value, dict):
-            raise Malformed(f"{key}[{place}] has to be an object")
-    found: list[Json] = values
-    return found
-
-
-def _number(holder: Json, key: str, *, least: int, most: int | None = None) -> int | None:
-    value = holder.get(key)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most and value > most):
-        bound = f" up to {most}" if most else ""
-        raise Malformed(f"{key} has to be a whole number from {least}{bound}")
-    return value
-
-
 def _max_output(request: Json) -> int | None:
-    given = [_number(request, key, least=0) for key in ("max_completion_tokens", "max_tokens")]
+    given = [number(request, key, least=0) for key in ("max_completion_tokens", "max_tokens")]
     return min((number for number in given if number is not None), default=None)
 
 
@@ -231,7 +180,7 @@ def _media_size(message: Json) -> int:
 
 
 def _tools(request: Json, key: str) -> Iterator[Tool]:
-    for place, tool in enumerate(_list(request, key)):
+    for place, tool in enumerate(listed(request, key)):
         try:
             name, kind, schema = read_tool(tool, legacy=key == "functions")
         except Malformed as fault:
@@ -241,7 +190,7 @@ def _tools(request: Json, key: str) -> Iterator[Tool]:
 
 def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mapping[str, object] | None]:
     """Name, kind and schema of an entry of `tools` (or `functions`). Raises Malformed where it has none."""
-    type_ = _typed(tool, "type", str, "text") or ""
+    type_ = typed(tool, "type", str, "text") or ""
     function, custom = tool.get("function"), tool.get("custom")
     if legacy or type_ == "function" or (not type_ and custom is None):
         inner, kind = function if isinstance(function, dict) and not legacy else tool, ToolKind.FUNCTION
@@ -253,7 +202,7 @@ def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mappi
     if not isinstance(name, str) or not name:
         raise Malformed("its name has to be text")
     schema = (
-        _typed(inner, "parameters", dict, "a JSON Schema (an object)") if kind is ToolKind.FUNCTION else None
+        typed(inner, "parameters", dict, "a JSON Schema (an object)") if kind is ToolKind.FUNCTION else None
     )
     return name, kind, schema
 
@@ -274,7 +223,7 @@ def read_choice(choice: object) -> ToolChoice:
         return ToolChoice(mode) if mode else ToolChoice(ChoiceMode.NAMED, (choice,))
     if not isinstance(choice, dict):
         raise Malformed("tool_choice has to be text or an object")
-    type_ = _typed(choice, "type", str, "text") or ""
+    type_ = typed(choice, "type", str, "text") or ""
     if type_ == "allowed_tools":
         return _allowed_tools(choice)
     name = chosen_name(choice)
@@ -289,8 +238,8 @@ def _allowed_tools(choice: Json) -> ToolChoice:
     allowed = choice.get("allowed_tools")
     if not isinstance(allowed, dict):
         raise Malformed("tool_choice.allowed_tools has to be an object")
-    mode = _MODES.get(_typed(allowed, "mode", str, "text") or "auto", ChoiceMode.AUTO)
-    return ToolChoice(mode, tuple(chosen_name(tool) for tool in _list(allowed, "tools")))
+    mode = _MODES.get(typed(allowed, "mode", str, "text") or "auto", ChoiceMode.AUTO)
+    return ToolChoice(mode, tuple(chosen_name(tool) for tool in listed(allowed, "tools")))
 
 
 def chosen_name(choice: Json) -> str:
