@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import socket
 import struct
 from collections import deque
@@ -24,6 +25,7 @@ from multidict import CIMultiDictProxy
 from proxy.demo import wire_anthropic, wire_openai
 from proxy.demo.answers import Answer, Complaint, Ids, Raw
 from proxy.demo.strict_anthropic import count_complaint
+from proxy.demo.wire_responses import Responses
 
 _LARGEST_BODY = 1 << 30
 _GRACE = 0.02
@@ -61,6 +63,8 @@ _TURNS: Mapping[str, Wire] = {
     "/chat/completions": _OPENAI,
     "/v1/messages": _ANTHROPIC,
 }
+_RESPONSES = re.compile(r"(?:/openai|/api)?(?:/v1)?/responses(?:/([^/]+)(/cancel|/input_items)?)?")
+"""Where answers are asked for; behind it, one that is kept."""
 _COUNT = "/v1/messages/count_tokens"
 _MODELS = "/v1/models"
 _EMPTY = Complaint("script is empty", status=500, kind="api_error")
@@ -137,6 +141,7 @@ class ScriptedProvider:
         self._runner: web.AppRunner | None = None
         self._closing = False
         self._changed = asyncio.Event()
+        self._responses = Responses()
 
     def script(self, *answers: Answer | Raw) -> None:
         """Add answers, given in order, one a request."""
@@ -191,6 +196,8 @@ class ScriptedProvider:
         path = request.raw_path.partition("?")[0]
         speaks_anthropic = path.startswith("/v1/messages") or "anthropic-version" in request.headers
         wire = _TURNS.get(path, _ANTHROPIC if speaks_anthropic else _OPENAI)
+        if _RESPONSES.fullmatch(path):
+            wire = self._responses
         exchange = _Exchange(request, wire, seen, wire.headers(self._ids))
         try:
             response = await self._turn(exchange, path)
@@ -209,7 +216,10 @@ class ScriptedProvider:
         seen = exchange.seen
         if seen.method == "GET" and path == _MODELS:
             return await self._whole(exchange, exchange.wire.models(self._models))
-        if seen.method != "POST" or (path not in _TURNS and path != _COUNT):
+        about = _RESPONSES.fullmatch(path)
+        if about is not None and about[1] and not self._any_path:
+            return await self._kept(exchange, about[1], about[2] or "")
+        if seen.method != "POST" or ((about is None or about[1]) and path not in _TURNS and path != _COUNT):
             return await self._elsewhere(exchange, path)
         found = self._complaint(exchange, path)
         if found:
@@ -226,6 +236,12 @@ class ScriptedProvider:
         if isinstance(answer, Raw):
             return await self._raw(exchange, answer)
         return await self._answer(exchange, answer)
+
+    async def _kept(self, exchange: _Exchange, answer_id: str, rest: str) -> web.StreamResponse:
+        found = self._responses.kept(exchange.seen.method, answer_id, rest)
+        if isinstance(found, Complaint):
+            return await self._error(exchange, found)
+        return await self._whole(exchange, found)
 
     def _complaint(self, exchange: _Exchange, path: str) -> Complaint | None:
         request = exchange.seen.json

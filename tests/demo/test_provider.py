@@ -120,10 +120,10 @@ async def test_other_routes_are_unknown(provider: ScriptedProvider, session: aio
 async def test_any_route_can_be_scripted_byte_for_byte() -> None:
     async with ScriptedProvider(any_path=True) as anything, aiohttp.ClientSession(anything.url) as session:
         anything.script(Raw(b"\x00\xff", headers={"Content-Type": "application/octet-stream", "X-B": "2"}))
-        async with session.post("/v1/responses", json={}) as response:
+        async with session.post("/v1/audio/speech", json={}) as response:
             body = await response.read()
 
-        async with session.post("/v1/responses", json={}) as unscripted:
+        async with session.post("/v1/audio/speech", json={}) as unscripted:
             await unscripted.read()
 
     assert (body, response.headers["X-B"], response.content_type) == (
