@@ -20,6 +20,8 @@ from proxy.assembly import Running, running
 from proxy.audit import read_journal
 from proxy.config import load_settings
 from proxy.demo import ScriptedProvider
+from proxy.dialects import DIALECTS
+from proxy.settings import setting_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 SHARED = Path(__file__).parent.parent.parent / "shared"
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
+RESPONSES = "/v1/responses"
 REFUSING = ("reask", "finish", "deny")
 """Actions that refuse a call, weakest first."""
 
@@ -145,8 +148,8 @@ async def play(
         file.write_text(yaml.safe_dump(dict(rules)))
         overrides["policy.data"] = str(file)
     async with provider or ScriptedProvider() as scripted, aiohttp.ClientSession() as http:
-        for dialect in ("openai_chat", "anthropic_messages"):
-            overrides.setdefault(f"upstream.{dialect}.base_url", scripted.url)
+        for dialect in DIALECTS:
+            overrides.setdefault(f"upstream.{setting_name(dialect.name)}.base_url", scripted.url)
         loaded = load_settings(overrides=overrides, environment={})
         async with running(loaded, clock=clock, telemetry=telemetry, policies=policies) as callgate:
             yield Play(scripted, callgate, http, journal)
