@@ -83,6 +83,8 @@ class ToolCall:
     kind: ToolKind = ToolKind.FUNCTION
     made_id: bool = False
     """The provider sent no id and this proxy made one: it has to be written into the released call."""
+    form: str = ""
+    """The dialect's own word for how it is called, where it has several: results are written in the same form."""
     channel: str = ""
     """The text channel that it was found in; empty: a native call."""
 

@@ -309,7 +309,21 @@ def _matched(run: Run, calls: Sequence[ToolCall], *, known: bool) -> list[Step |
     for place in reversed(range(len(calls))):
         if found[place] is None and left.get(calls[place].id):
             found[place] = left[calls[place].id].pop()
+    _match_renamed(run, calls, found, [step for steps in left.values() for step in steps])
     return found
+
+
+def _match_renamed(
+    run: Run, calls: Sequence[ToolCall], found: list[Step | None], left: Sequence[Step]
+) -> None:
+    """Some agents give a call another id than it came with (that of its item, where there are two): what it says is
+    what it is."""
+    by_meaning: dict[str, list[Step]] = {}
+    for step in sorted(left, key=lambda step: step.number):
+        by_meaning.setdefault(step.fingerprint, []).append(step)
+    for place in reversed(range(len(calls))):
+        if found[place] is None and (same := by_meaning.get(fingerprint_of(calls[place], run.traits))):
+            found[place] = same.pop()
 
 
 class _Walk:
@@ -333,7 +347,7 @@ class _Walk:
         self.added: list[Step] = []
         self.changed: dict[int, Step] = {}
         for step in sorted(run.open_steps, key=lambda step: step.round):
-            self._opens(step, (0, step.round))  # before all messages; one answer, one place
+            self._opens(step, (0, step.round), step.call_id)  # before all messages; one answer, one place
         for message, opens in zip(messages, openings, strict=True):
             self._turn += opens
             self._read(message)
@@ -344,7 +358,7 @@ class _Walk:
             self._round += 1
         for call in message.calls:
             step = next(self._steps)
-            self._opens(step if step is not None else self._new(call), (1, self._place))
+            self._opens(step if step is not None else self._new(call), (1, self._place), call.id)
         for result in message.results:
             self._read_result(result)
 
@@ -359,9 +373,9 @@ class _Walk:
         self.added.append(step)
         return step
 
-    def _opens(self, step: Step, place: tuple[int, int]) -> None:
+    def _opens(self, step: Step, place: tuple[int, int], call_id: str) -> None:
         self._places[step.number] = place
-        places = self._open.setdefault(step.call_id, [])
+        places = self._open.setdefault(call_id, [])
         if not places or places[-1][0] != place:
             places.append((place, deque()))
         places[-1][1].append(step)

@@ -40,6 +40,10 @@ class Route:
     kind: RouteKind = RouteKind.GUARDED
     reason: str = ""
     """Why it is refused, in a few words."""
+    judged: bool = True
+    """Of a kept answer: what comes back is the answer itself."""
+    encoded_slash: bool = False
+    """What stands for a hole may hold `%2F`, as the ids of some resources do."""
 
     @property
     def guarded(self) -> bool:
@@ -165,7 +169,9 @@ class Dialect(Protocol):
 
 
 from .anthropic import ANTHROPIC  # noqa: E402  # only now: it needs the words above
+from .ollama import OLLAMA  # noqa: E402  # as above
 from .openai_chat import OPENAI_CHAT  # noqa: E402  # as above
+from .openai_responses import OPENAI_RESPONSES  # noqa: E402  # as above
 
-DIALECTS: tuple[Dialect, ...] = (OPENAI_CHAT, ANTHROPIC)
+DIALECTS: tuple[Dialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, OLLAMA)
 """All dialects that are spoken. A path that several speak is told apart by its caller's headers."""

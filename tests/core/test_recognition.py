@@ -41,6 +41,17 @@ def opened(name: str = "run_0", *messages: Message, **changes: object) -> Run:
     return rebuilt(run, request(*messages), prefix_chain(messages), NOW)
 
 
+# ---- ids that agents change ----
+
+
+def test_a_call_that_came_back_under_another_id_is_counted_once() -> None:
+    """Some clients of APIs with an id for the item and one for the call send back the item's."""
+    before = released(opened("run_0", user()), call("call_1"))
+    after = read(before, user(), said("", call("item_1")), brought(("item_1", "A=12")))
+    assert [step.status for step in after.steps] == [StepStatus.FOUND]
+    assert [step.call_id for step in after.steps] == ["call_1"]
+
+
 # ---- evidence ----
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import anthropic
+import ollama
 import openai
 
-from tests.dialects import chat_agent, messages_agent
+from tests.dialects import chat_agent, messages_agent, ollama_agent, responses_agent
 
 Call = tuple[str, str, Any]
 """Id, name, and the arguments as a value (the very text where they are no JSON)."""
@@ -21,6 +22,14 @@ class Read:
     id: str
     text: str
     calls: tuple[Call, ...]
+
+
+def _value_in(raw: bytes) -> Any:
+    return json.loads(raw.partition(b"data: ")[2]) if b"data: {" in raw else None
+
+
+def _frame_with(raw: bytes, value: Any) -> bytes:
+    return raw.partition(b"data: ")[0] + b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
 @dataclass(frozen=True)
@@ -36,11 +45,28 @@ class Agent:
     ids: tuple[str, str]
     reads_stream: Callable[[bytes], Read]
     reads_whole: Callable[[bytes], Read]
+    has_answer_ids: bool = True
+    """Answers have ids on the wire."""
+    has_call_ids: bool = True
+    """Calls have ids on the wire, and they are what names them."""
+    forbids_calls: str = "choice"
+    """How the model is told not to call: by tool `choice`, by sending it `no tools`, or by `words` alone."""
+    reads_problem: Callable[[bytes], Any] = lambda body: json.loads(body)["error"]
+    """The error record in an error's body."""
+    is_lines: bool = True
+    """The stream is text in lines."""
+    value_in: Callable[[bytes], Any] = _value_in
+    """The JSON value in a frame; None: it holds none."""
+    frame_with: Callable[[bytes, Any], bytes] = _frame_with
+    """The frame with another value."""
+    recorded_loops: int = 51
+    """At least so many recorded answers are followed by their results."""
 
 
 SDK_FAULTS = (
     openai.OpenAIError,
     anthropic.AnthropicError,
+    ollama.ResponseError,
     AssertionError,
     AttributeError,
     LookupError,
@@ -199,4 +225,95 @@ def _messages() -> Agent:
     )
 
 
-AGENTS = {"openai-chat": _chat(), "anthropic-messages": _messages()}
+def _responses_read(response: Any) -> Read:
+    calls = [
+        (item.call_id, item.name, value_of(getattr(item, "arguments", None) or getattr(item, "input", None)))
+        for item in response.output
+        if item.type in {"function_call", "custom_tool_call"}
+    ]
+    return Read(response.id, response.output_text, tuple(calls))
+
+
+def _responses() -> Agent:
+    tools = [
+        {"type": "function", "name": name, "parameters": {"type": "object", "properties": {}}}
+        for name in ("read_note", "delete_note")
+    ]
+    request = {
+        "model": "maple-1",
+        "stream": True,
+        "input": [
+            {"role": "user", "content": "Read note 4 and delete note 9."},
+            {"type": "function_call", "call_id": "call_0", "name": "read_note", "arguments": '{"id": 1}'},
+            {"type": "function_call_output", "call_id": "call_0", "output": "not it"},
+        ],
+        "tools": tools,
+        "tool_choice": "auto",
+    }
+    texts = (json.dumps(READ), json.dumps(DELETE, ensure_ascii=False))
+    items = (
+        responses_agent.message(SAID),
+        responses_agent.call(IDS[0], "read_note", texts[0]),
+        responses_agent.call(IDS[1], "delete_note", texts[1]),
+    )
+    return Agent(
+        request=json.dumps(request, indent=1).encode(),
+        stream=responses_agent.stream(*items),
+        whole=json.dumps(responses_agent.response(*items), indent=2, ensure_ascii=False).encode(),
+        text=SAID,
+        ids=IDS,
+        reads_stream=lambda body: _responses_read(responses_agent.sdk_streams(body)),
+        reads_whole=lambda body: _responses_read(responses_agent.sdk_reads(body)),
+    )
+
+
+def _ollama_read(answer: tuple[str, list[tuple[str, Any]]]) -> Read:
+    text, calls = answer
+    ids = ollama_agent.named(*calls)
+    return Read("", text, tuple((id_, *call) for id_, call in zip(ids, calls, strict=True)))
+
+
+def _ollama() -> Agent:
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+        for name in ("read_note", "delete_note")
+    ]
+    request = {
+        "model": "maple-1",
+        "messages": [
+            {"role": "user", "content": "Read note 4 and delete note 9."},
+            {"role": "assistant", "content": "", "tool_calls": [ollama_agent.call("read_note", {"id": 1})]},
+            {"role": "tool", "tool_name": "read_note", "content": "not it"},
+        ],
+        "tools": tools,
+    }
+    calls = (ollama_agent.call("read_note", READ), ollama_agent.call("delete_note", DELETE, 1))
+    first, second = ollama_agent.named(("read_note", READ), ("delete_note", DELETE))
+    return Agent(
+        request=json.dumps(request, indent=1).encode(),
+        stream=ollama_agent.said(SAID[:8])
+        + ollama_agent.said(SAID[8:])
+        + ollama_agent.calling(calls[0])
+        + ollama_agent.calling(calls[1])
+        + ollama_agent.ending(),
+        whole=json.dumps(ollama_agent.whole(SAID, *calls), indent=2, ensure_ascii=False).encode(),
+        text=SAID,
+        ids=(first, second),
+        reads_stream=lambda body: _ollama_read(ollama_agent.sdk_streams(body)),
+        reads_whole=lambda body: _ollama_read(ollama_agent.sdk_reads(body)),
+        has_answer_ids=False,
+        has_call_ids=False,
+        forbids_calls="no tools",
+        reads_problem=lambda body: {**json.loads(body), "message": json.loads(body)["error"]},
+        value_in=lambda raw: json.loads(raw) if raw.strip() else None,
+        frame_with=lambda raw, value: json.dumps(value).encode() + raw[len(raw.rstrip()) :],
+        recorded_loops=0,
+    )
+
+
+AGENTS = {
+    "openai-chat": _chat(),
+    "openai-responses": _responses(),
+    "anthropic-messages": _messages(),
+    "ollama": _ollama(),
+}

@@ -124,7 +124,8 @@ def test_recorded_results_can_be_rendered(dialect: Dialect) -> None:
         places = [
             (at, number)
             for at, message in enumerate(before.messages)
-            for number in range(len(message.results))
+            for number, result in enumerate(message.results)
+            if result.text
         ]
         results = tuple(ResultText(at, number, f"R{at}.{number}") for at, number in places)
         after = dialect.parse_request(dialect.edit_request(one.request, RequestEdit(results=results)))

@@ -1,6 +1,7 @@
 """Recorded exchanges, where a folder of them lies beside the checkout. They are no part of the project."""
 
 import json
+from base64 import b64decode
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 
 from tests.conftest import skip_or_fail
 
+FOLDERS = {"ollama": "ollama-native"}
+"""Where they are not named as the dialect is."""
 WIRE = Path(__file__).resolve().parents[3] / "shared" / "wire"
 
 
@@ -35,22 +38,23 @@ def recorded(dialect: str) -> tuple[Exchange, ...]:
 @cache
 def every(dialect: str) -> tuple[Exchange, ...]:
     """All exchanges of a dialect, errors included. Skips where there are no recordings."""
-    folder = WIRE / dialect
+    folder = WIRE / FOLDERS.get(dialect, dialect)
     if not folder.is_dir():
         skip_or_fail(f"no recordings beside the checkout ({WIRE.parent.name}/{WIRE.name}/{dialect})")
     found = []
     for path in sorted(folder.glob("*.json")):
         entry = json.loads(path.read_text("utf-8"))
         body, answer = entry["request"]["body"], entry["response"]
-        if answer.get("body") is None:
+        if answer.get("body") is None and answer.get("body_base64") is None:
             continue
+        binary = answer.get("body_base64")
         found.append(
             Exchange(
                 id=entry["id"],
                 is_stream="stream" in entry["tags"],
                 tags=frozenset(entry["tags"]),
                 request=json.dumps(body, ensure_ascii=False).encode() if isinstance(body, dict) else b"",
-                answer=answer["body"].encode(),
+                answer=answer["body"].encode() if binary is None else b64decode(binary),
                 observed=entry["observed"],
                 status=answer["status"],
                 headers=tuple(answer["headers"].items()),
