@@ -86,21 +86,32 @@ def _refusal(facts: Facts, call: ToolCall) -> tuple[str, str, str] | None:
     allowed, choice = facts.decision.allowed_tools, facts.request.tool_choice
     shown = spelled(call.name)
     instead = _instead(facts)
-    if not any(tool.name == call.name and tool.kind is call.kind for tool in facts.request.tools):
+    server = _server(facts, call)
+    is_offered = any(tool.name == call.name and tool.kind is call.kind for tool in facts.request.tools)
+    if not (is_offered or server):
         is_there = facts.request.tool(call.name) is not None
         what = (
             f"The tool {shown} cannot be called in this form." if is_there else f"There is no tool {shown}."
         )
         return "tools.unknown", "tool_unknown", f"{what} {instead}"
-    if allowed is not None and call.name not in allowed:
+    if allowed is not None and allowed.isdisjoint({call.name, server}):
         return "tools.not_allowed", "tool_not_allowed", f"The tool {shown} is not allowed here. {instead}"
     if choice.mode is ChoiceMode.NONE:
         return "tools.choice", "tool_choice_none", "This answer is to be given without tool calls."
     permitted = [name for name in choice.names if allowed is None or name in allowed]
-    if permitted and call.name not in permitted:
+    if permitted and not {call.name, server} & set(permitted):
         message = f"The tool {shown} is not among those permitted for this answer. {instead}"
         return "tools.choice", "tool_choice_other", message
     return None
+
+
+def _server(facts: Facts, call: ToolCall) -> str:
+    """The hosted tool of which this call is a part, named `server.tool`: whoever offers a server offers its tools. No
+    plain function is: whatever its name says, nobody offered it."""
+    if not call.form:
+        return ""
+    hosted = (tool.name for tool in facts.request.tools if tool.kind is ToolKind.HOSTED)
+    return next((name for name in hosted if call.name.startswith(f"{name}.")), "")
 
 
 def _instead(facts: Facts) -> str:

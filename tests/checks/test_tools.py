@@ -132,3 +132,19 @@ def test_every_call_of_an_answer_is_judged_on_its_own() -> None:
     verdicts = judge_calls(facts(call("a"), call("b"), call("c"), request=request(tools=("b",))))
 
     assert [each.call for each in verdicts] == [0, 2]
+
+
+def test_a_server_that_was_offered_may_be_asked_for_its_tools() -> None:
+    """D1, C022: the agent is asked before a server's tool runs; what is allowed is the server, or that very tool."""
+    server = request(tools=(Tool("mcp.mail", ToolKind.HOSTED), Tool("read_repo")))
+    asked = call("mcp.mail.send", form="approval")
+    assert judge_calls(facts(asked, request=server)) == ()
+    for allowed in ("mcp.mail", "mcp.mail.send"):
+        decision = Decision(allowed_tools=frozenset({allowed}))
+        assert judge_calls(facts(asked, request=server, decision=decision)) == ()
+    (verdict,) = judge_calls(facts(asked, request=server, decision=READ_ONLY))
+    assert verdict.code == "tool_not_allowed"
+    (verdict,) = judge_calls(facts(call("mcp.other.send", form="approval"), request=server))
+    assert verdict.code == "tool_unknown"
+    (verdict,) = judge_calls(facts(call("mcp.mail.send"), request=server))
+    assert verdict.code == "tool_unknown"
