@@ -19,6 +19,7 @@ from .openai_responses_items import (
     is_hosted,
     message_item,
     refuse_ambiguity,
+    refuse_hidden,
     said_in,
     type_of,
 )
@@ -45,6 +46,7 @@ def answer_in(body: bytes) -> Json:
     refuse_ambiguity(body)
     if any(not isinstance(item, dict) for item in answer.get("output") or ()):
         raise Malformed("an item of the output is no object")
+    refuse_hidden(answer)
     return answer
 
 

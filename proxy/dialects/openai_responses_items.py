@@ -74,7 +74,23 @@ SILENT = frozenset(
 _CALL_MEMBERS = ("action", "arguments", "call_id", "code", "input", "name", "namespace", "operation", "type")
 _FOLDED = {re.sub(r"[^a-z]", "", name): name for name in _CALL_MEMBERS}
 _NO_LETTER = re.compile(r"[^a-z]")
-_UNKNOWN_CALL = ("action", "arguments", "operation")
+_QUIET = frozenset(
+    {
+        "annotations",
+        "content",
+        "created_by",
+        "encrypted_content",
+        "id",
+        "phase",
+        "role",
+        "status",
+        "summary",
+        "text",
+        "type",
+    }
+)
+"""Members by which nothing can be called: an item of an unknown type that has others as well is taken for a call."""
+_CALLING_PART = re.compile(r"_call\Z|tool_?use\Z|tool_?call\Z", re.IGNORECASE)
 
 
 def type_of(item: Item) -> str:
@@ -87,7 +103,7 @@ def is_hosted(item: Item) -> bool:
     kind = type_of(item)
     if kind == "shell_call":
         environment = item.get("environment")
-        return isinstance(environment, dict) and text(environment.get("type")) not in {"", "local"}
+        return isinstance(environment, dict) and text(environment.get("type")).startswith("container")
     return kind in HOSTED or (kind == "tool_search_call" and item.get("execution") == "server")
 
 
@@ -96,7 +112,13 @@ def is_call(item: Item) -> bool:
     kind = type_of(item)
     if is_hosted(item) or kind in SILENT:
         return False
-    return kind in FORMS or kind.endswith("_call") or any(key in item for key in _UNKNOWN_CALL)
+    return is_call_by_type(item) or not _QUIET.issuperset(item)
+
+
+def is_call_by_type(item: Item) -> bool:
+    """Its type alone says that it is a call."""
+    kind = type_of(item)
+    return (kind in FORMS or kind.endswith("_call")) and not is_hosted(item)
 
 
 def call_of(item: Item, key: CallKey, fresh_id: str = "") -> ToolCall:
@@ -120,14 +142,17 @@ def call_of(item: Item, key: CallKey, fresh_id: str = "") -> ToolCall:
             form=kind,
         )
     arguments = item.get(form.arguments)
-    if kind == "computer_call" and arguments is None:
-        arguments = {"actions": item.get("actions")}
+    if kind == "computer_call" and "actions" in item:
+        arguments = {key: item[key] for key in ("action", "actions") if item.get(key) is not None}
+    if is_cut_off(item) and not isinstance(arguments, str):
+        arguments = "cut off"
     return ToolCall(
         known_id or fresh_id,
         _name(item, form),
         _written(arguments),
         key,
-        form.kind,
+        # No tool takes what was cut off in this form: JSON that has no end, or a text where JSON has to be.
+        ToolKind.FUNCTION if is_cut_off(item) else form.kind,
         made_id=not known_id,
         form="" if kind == "function_call" else kind,
     )
@@ -165,11 +190,30 @@ def _written(arguments: object) -> str:
     return "" if arguments is None else dumped(arguments).decode("utf-8", "surrogatepass")
 
 
+def is_cut_off(item: Item) -> bool:
+    """The model had to stop inside of it."""
+    return item.get("status") == "incomplete"
+
+
 def _refuse_look_alikes(item: Item) -> None:
     for name in item:
         meant = _FOLDED.get(_NO_LETTER.sub("", name.lower()))
         if meant is not None and meant != name:
             raise Malformed("a tool call holds a member that not every client reads alike")
+
+
+def refuse_hidden(holder: Item) -> None:
+    """Raises Malformed where an answer or an event may hold items that not every client looks for, or a message a call."""
+    for name in holder:
+        meant = _NO_LETTER.sub("", name.lower())
+        if meant in {"item", "output", "response"} and name != meant:
+            raise Malformed("a member that may hold a tool call is not one that every client reads")
+    output = holder.get("output")
+    for item in [holder.get("item"), *(output if isinstance(output, list) else ())]:
+        if isinstance(item, dict) and type_of(item) == "message":
+            for part in objects(item.get("content")):
+                if _CALLING_PART.search(text(part.get("type"))) or "arguments" in part:
+                    raise Malformed("a message holds a tool call")
 
 
 def refuse_ambiguity(raw: bytes) -> None:

@@ -6,6 +6,7 @@ said of its arguments on the way agrees; what the last event says again must be 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -37,8 +38,10 @@ from .openai_responses_items import (
     call_of,
     hosted_call_of,
     is_call,
+    is_cut_off,
     is_hosted,
     refuse_ambiguity,
+    refuse_hidden,
     type_of,
 )
 from .sse import RawEvent, SseSplitter
@@ -56,7 +59,8 @@ _WHOLES = {
     "response.function_call_arguments.done": "arguments",
     "response.custom_tool_call_input.done": "input",
 }
-_MAY_CALL = (b"_call", b"arguments", b"mcp_approval", b"\\u00")
+_MAY_CALL = re.compile(rb'"(?:item|output|response)"|_call|arguments|mcp_approval|\\u00', re.IGNORECASE)
+"""Nearly all events are pieces of text and have none of these: only the others are looked at closely."""
 _UNKNOWN_PLACE = 1_000_000
 """Where a call stands whose place in the output nobody knows; below it, calls that only the last event names."""
 _ELSEWHERE = 100_000
@@ -153,8 +157,10 @@ class ResponsesReader:
     # --- frames ---
 
     def _frame(self, block: RawEvent) -> Frame:
+        if block.strange:
+            return self._broken(block.raw)
         if block.data is None:
-            return self._broken(block.raw) if block.strange else Frame(block.raw)
+            return Frame(block.raw)
         if block.data.strip() == b"[DONE]":
             return Frame(block.raw, (StreamEnded(),), Last())
         try:
@@ -187,8 +193,12 @@ class ResponsesReader:
     def _events(self, value: Json, kind: str, place: int | None) -> Iterator[Event]:
         response = value.get("response")
         if isinstance(response, dict):
+            if kind not in ENDS and any(map(is_call, objects(response.get("output")))):
+                raise Malformed("an answer that has not ended names a tool call")
             yield from self._headed(response)
-        if kind in {ADDED, DONE}:
+        if value.get("error") and kind not in FAILS:
+            yield self._failed(value, None)  # the official SDK raises it, whatever the event is called
+        elif kind in {ADDED, DONE}:
             yield from self._item_event(value, kind, place)
         elif kind in _PIECES or kind in _WHOLES:
             yield from self._argued(value, kind, place)
@@ -245,13 +255,14 @@ class ResponsesReader:
             call = call_of(item, (0, place), self._fresh_id())
             before = call_of(started, (0, place), call.id)
             other_id = type_of(item) in _PIECES.values() and text(started.get("call_id")) not in {"", call.id}
-            if before.name not in {"", call.name} or other_id:
+            if before.name not in {"", call.name} or other_id or not _grew(started, item):
                 raise Malformed("a tool call changes while it comes")
             for said in ("".join(known.pieces), known.whole):
                 if said and said != call.arguments:
                     raise Malformed("the arguments of a tool call change while they come")
-            known.ready = call
-            yield CallReady(call)
+            if not is_cut_off(item):
+                known.ready = call
+                yield CallReady(call)
         elif is_hosted(item):
             yield HostedCall(hosted_call_of(item, place))
         elif type_of(item) == "message" and not known.texts:
@@ -320,11 +331,33 @@ def _event_of(block: RawEvent) -> Json:
     """The object of an event. Raises Malformed, and ValueError where it is no JSON."""
     raw = block.data or b""
     value = loaded(raw)
-    if not isinstance(value, dict) or block.strange:
+    if not isinstance(value, dict):
         raise Malformed("an event of the stream is no object")
-    if any(mark in raw for mark in _MAY_CALL):
+    if _MAY_CALL.search(raw):
         refuse_ambiguity(raw)
+        refuse_hidden(value)
+        response = value.get("response")
+        if isinstance(response, dict):
+            refuse_hidden(response)
     return value
+
+
+def _grew(early: Item, late: Item) -> bool:
+    """Whether what an item had to do when it began is a beginning of what it has to do in the end."""
+    form = FORMS.get(type_of(late))
+    return form is None or _begins(early.get(form.arguments), late.get(form.arguments))
+
+
+def _begins(early: object, late: object) -> bool:
+    if early is None:
+        return True
+    if isinstance(early, str) and isinstance(late, str):
+        return late.startswith(early)
+    if isinstance(early, dict) and isinstance(late, dict):
+        return all(_begins(part, late.get(key)) for key, part in early.items())
+    if isinstance(early, list) and isinstance(late, list):
+        return len(early) <= len(late) and all(map(_begins, early, late))
+    return early == late
 
 
 def _is_same(one: ToolCall, other: ToolCall) -> bool:

@@ -21,7 +21,7 @@ from .openai_responses_items import (
     Item,
     Json,
     call_of,
-    is_call,
+    is_call_by_type,
     is_output,
     result_of,
     said_in,
@@ -138,7 +138,7 @@ def _message(item: Item) -> Message | None:
     if is_output(item):
         result = result_of(item)
         return Message(Role.TOOL, results=(result,), digest=digest([result.call_id, result.text]))
-    if is_call(item):
+    if is_call_by_type(item):
         call = call_of(item, (0, 0))
         return Message(
             Role.ASSISTANT,
