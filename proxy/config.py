@@ -16,9 +16,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from proxy import dialects
 from proxy.engines.marked import NotReadable, read_marked
-from proxy.settings import Provider, Settings, Upstream, setting_name
+from proxy.provider_settings import Provider, Upstream, dialect_names
+from proxy.settings import Settings
 
 __all__ = ["Settings", "SettingsFault", "environment", "load_settings"]
 
@@ -62,11 +62,12 @@ def load_settings(
         loaded.read_variable(variable, text)
     for name, value in (overrides or {}).items():
         loaded.put(tuple(name.split(".")), value, f"option {name}")
-    problems = [*loaded.problems, *_unknown_dialects(loaded)]
+    unknown = list(_unknown_upstreams(loaded))
+    problems = [*loaded.problems, *unknown]
     try:
         settings = Settings.model_validate(loaded.tree)
     except ValidationError as error:
-        problems.extend(_problems(error, loaded.places))
+        problems.extend(_problems(error, loaded.places, said=bool(unknown)))
     else:
         if not problems:
             return settings
@@ -172,26 +173,35 @@ def _dotted(name: Name) -> str:
     return ".".join(str(part) for part in name)
 
 
-def _unknown_dialects(loaded: _Loaded) -> Iterator[str]:
-    """Names below `upstream` that are none: said together with all else that is wrong."""
+def _unknown_upstreams(loaded: _Loaded) -> Iterator[str]:
+    """Names below `upstream` that are none: said together with all else that is wrong. A provider with a name of its own
+    says its dialect."""
     above: Name = ("upstream",)
     part = loaded.tree.get("upstream")
     names = list(_siblings(above))
-    for name in part if isinstance(part, dict) else ():
-        if name not in names:
+    for name, value in part.items() if isinstance(part, dict) else ():
+        if name not in names and not (isinstance(value, dict) and "dialect" in value):
             place = loaded.places.get((*above, name), "settings")
-            yield f"{place}: upstream.{name}: there is no such setting{_meant(str(name), names)}"
+            hint = _meant(str(name), names) or "; a provider of this name needs `dialect`"
+            yield f"{place}: upstream.{name}: there is no such setting{hint}"
 
 
-def _problems(error: ValidationError, places: Mapping[Name, str]) -> Iterator[str]:
+def _problems(error: ValidationError, places: Mapping[Name, str], *, said: bool) -> Iterator[str]:
+    """What pydantic complains about; `said`: what is wrong with names below `upstream` was said before."""
     for found in error.errors(include_url=False, include_input=False, include_context=False):
         name: Name = found["loc"]
-        if name[:1] == ("upstream",) and not set(name[1:2] or "-") <= set(_siblings(("upstream",))):
-            continue  # said by `_unknown_dialects`
+        unknown = name[:1] == ("upstream",) and not set(name[1:2]) <= set(_siblings(("upstream",)))
+        if said and (name == ("upstream",) or unknown):
+            continue
+        message = found["msg"].removeprefix("Value error, ")
+        about, _, rest = message.partition(": ")
+        below: Name = (*name, *(int(part) if part.isdecimal() else part for part in about.split(".")))
+        if found["type"] == "value_error" and below in places:  # of a whole part, about one setting in it
+            name, message = below, rest
         # What is missing has no place of its own, but what it is missing from has.
         known = next((name[:length] for length in range(len(name), 0, -1) if name[:length] in places), name)
         place = places.get(known, "settings")
-        yield f"{place}: {_dotted(name) or 'settings'}: {_wording(found['type'], found['msg'], name)}"
+        yield f"{place}: {_dotted(name) or 'settings'}: {_wording(found['type'], message, name)}"
 
 
 def _wording(kind: str, message: str, name: Name) -> str:
@@ -199,7 +209,7 @@ def _wording(kind: str, message: str, name: Name) -> str:
         return f"there is no such setting{_meant(str(name[-1]), _siblings(name[:-1]))}"
     if kind == "missing":
         return "is missing"
-    message = message.removeprefix("Value error, ").removeprefix("Input ")
+    message = message.removeprefix("Input ")
     return message[:1].lower() + message[1:]
 
 
@@ -219,7 +229,7 @@ def _siblings(above: Name) -> Iterator[str]:
     if part is not None:
         yield from part.model_fields
     if part is Upstream:
-        yield from (setting_name(dialect.name) for dialect in dialects.DIALECTS)
+        yield from dialect_names()
 
 
 def _part_of(annotation: object) -> type[BaseModel] | None:

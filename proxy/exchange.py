@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from multidict import MultiMapping
 from proxy.core.messages import Problem
 from proxy.dialects import Dialect
 from proxy.identity import Caller
+from proxy.provider_settings import setting_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,13 @@ class Incoming:
     caller: Caller
     peer: str
     """Address of the other end of the connection; empty where there is none."""
+    named: str = ""
+    """Name of the provider that the path or the model chose; empty: the dialect's own."""
+
+    @property
+    def provider(self) -> str:
+        """Where it goes, by the name in the settings."""
+        return self.named or setting_name(self.dialect.name)
 
 
 @dataclass(slots=True)
@@ -36,6 +44,8 @@ class Reply:
     status: int
     headers: list[tuple[str, str]]
     body: bytes | AsyncIterator[bytes]
+    cut_off: Callable[[Problem], bytes] | None = None
+    """What ends the streamed body where it cannot go on; None: nothing can be said in it, so it breaks off."""
 
 
 class Gatekeeper(Protocol):
@@ -43,6 +53,9 @@ class Gatekeeper(Protocol):
 
     async def reply(self, incoming: Incoming) -> Reply:
         """Answers a guarded request. Raises only the four faults."""
+
+    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
+        """Answers a request about an answer that the provider keeps. `judged`: what comes back is that answer."""
 
     async def pass_through(self, incoming: Incoming) -> Reply:
         """Lets an unguarded request through. Raises only the four faults."""

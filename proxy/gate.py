@@ -23,7 +23,7 @@ from .exchange import Reply, problem_reply
 from .judging import UNKNOWN_ANSWER, Judge
 from .relay import Relay
 from .rounds import Round, being_read, chunks_of, is_answer, only_bytes
-from .upstream import UpstreamRequest, is_event_stream
+from .upstream import UpstreamRequest, streams
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -222,7 +222,7 @@ class Gate:
             async with self._round(state) as round_:
                 try:
                     answer = await self._start(state, round_)
-                    if not (is_answer(answer) and is_event_stream(answer)):
+                    if not (is_answer(answer) and streams(answer, state.request.stream_type)):
                         if headed:
                             msg = f"the provider answered with status {answer.status}"
                             raise UpstreamFault(msg)
@@ -237,7 +237,7 @@ class Gate:
                     yield await self._endings.cut_short(state, writer, fault.message)
                     return
                 if not headed:
-                    yield Reply(answer.status, [*answer.headers, *headers_of(state)], b"")
+                    yield Reply(answer.status, [*answer.headers, *headers_of(state)], b"", writer.failed)
                     headed = True
                 async for part in self._relayed(state, round_, writer):
                     yield part

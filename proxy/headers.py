@@ -1,4 +1,4 @@
-"""Which headers travel on. Those of one hop stay on it (RFC 9110, 7.6.1), those that describe bytes we may have
+"""Which headers and parameters travel on. Those of one hop stay on it (RFC 9110, 7.6.1), those that describe bytes we may have
 changed are made anew, ours are said by us alone, and everything else passes as it came, in order and repeated.
 """
 
@@ -10,9 +10,10 @@ from functools import lru_cache
 
 from multidict import MultiMapping
 
+from proxy import queries
 from proxy.errors import ClientFault
 from proxy.exchange import Incoming
-from proxy.identity import credential_header_names
+from proxy.identity import credential_header_names, credential_parameter_names, holds_own_key
 from proxy.settings import Settings
 
 ONE_HOP = frozenset(
@@ -94,8 +95,10 @@ def upstream_headers(incoming: Incoming, settings: Settings, trace_headers: Mapp
     Raises ClientFault where one cannot be sent on as it came.
     """
     dropped = settings.own_headers
-    if credential := incoming.caller.credential:
-        dropped |= credential_header_names()
+    credential = incoming.caller.credential
+    own = settings.upstream.provider(incoming.provider).credential_header
+    if credential is not None:
+        dropped |= credential_header_names() | ({own} if own else _NONE)
     if trace_headers:
         dropped |= {name.lower() for name in trace_headers}
     dropped |= _named_by_connection(incoming.headers)
@@ -108,11 +111,25 @@ def upstream_headers(incoming: Incoming, settings: Settings, trace_headers: Mapp
             raise ClientFault(
                 "A header of the request holds characters that cannot be sent on.", code="invalid_header"
             )
-        kept.append((lower, value))
+        if not holds_own_key(value, settings.identity):
+            kept.append((lower, value))
     kept.extend(trace_headers.items())
-    if credential:
+    if credential and own:
+        kept.append((own, f"Bearer {credential}" if own == "authorization" else credential))
+    elif credential:
         kept.extend(incoming.dialect.credential(credential).items())
     return kept
+
+
+def upstream_path(incoming: Incoming, settings: Settings) -> str:
+    """The path of a request for the provider: as it came, less the parameters that carry a key which does not travel."""
+    path = incoming.path
+    if "?" not in path:
+        return path
+    replaced = credential_parameter_names() if incoming.caller.credential is not None else _NONE
+    return queries.without(
+        path, lambda name, value: name in replaced or holds_own_key(value, settings.identity)
+    )
 
 
 def _in_plain_letters(name: str, value: str) -> str:

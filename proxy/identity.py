@@ -1,71 +1,90 @@
 """Who is calling: a key of Callgate's own, the headers of a trusted gateway, or nobody in particular (F2).
 
 1. A key of Callgate's own never travels on: with it goes a credential for the provider, or the request is refused.
+   Where else such a key may stand, in whatever header or parameter, is looked for by `holds_own_key`.
 2. No secret is kept: callers are told apart by digests.
 3. Headers are believed by the address of the connection, never by what another header says.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import ipaddress
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from multidict import MultiMapping
 
-from proxy import dialects
+from proxy import dialects, queries
 from proxy.core.runs import Identity
-from proxy.dialects import Dialect
 from proxy.errors import ClientFault
-from proxy.settings import ApiKey, IdentitySettings, Settings, setting_name
+from proxy.settings import ApiKey, IdentitySettings, Settings
 
 _SAID = re.compile(r"[ -~]{1,256}")
+_BETWEEN_WORDS = re.compile(r"[\s,;=\"']+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,4096}")
 _MOST_ROLES = 32
 _DIGEST_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and the key that goes to the provider in place of the caller's (None: the caller's own)."""
+    """Who calls, and the key that goes to the provider in place of the caller's."""
 
     identity: Identity
     credential: str | None = field(default=None, repr=False)
+    """None: the caller's own travels on; empty: none does."""
+    key: ApiKey | None = field(default=None, repr=False)
+    """The key of Callgate's own that was shown."""
+    is_known: bool = False
+    """By a key of Callgate's own or by the headers of a trusted gateway."""
 
 
-def identify(headers: MultiMapping[str], peer: str, dialect: Dialect, settings: Settings) -> Caller:
-    """The caller of this request.
+def identify(headers: MultiMapping[str], path: str, peer: str, settings: Settings) -> Caller:
+    """The caller of this request, without a credential yet (`equipped` gives one).
 
-    `peer` is the address of the connection ("" where there is none). Raises ClientFault: 401 for a caller who may
-    not be anonymous or shows two keys, 400 for identity headers that cannot be read, 500 where a key of Callgate's
-    own would have to travel on because no credential for the provider is configured.
+    `path` is canonical, with its query; `peer` the address of the connection ("" where there is none). Raises
+    ClientFault: 401 for a caller who may not be anonymous or shows two keys, 400 for identity headers that cannot be
+    read.
     """
-    shown = list(_credentials(headers))
+    shown = list(_credentials(headers, path))
     key = _own_key(shown, settings.identity)
     said = _trusted(headers, peer, settings.identity)
-    upstream = settings.upstream.provider(dialect.name).credential
-    replacement = upstream.get_secret_value() if upstream else None
     if key is not None:
-        own = key.credentials.get(setting_name(dialect.name))
-        replacement = own.get_secret_value() if own else replacement
-        if not replacement:
-            raise _no_credential(key, dialect)
-        return Caller(_of_key(key, said), replacement)
+        return Caller(_of_key(key, said), key=key, is_known=True)
     if said is not None:
-        return Caller(said, replacement)
+        return Caller(said, is_known=True)
     if settings.identity.anonymous == "refuse":
         raise ClientFault(
             "This caller is not known. Send a key that this Callgate was given in identity.api_keys.",
             status=401,
             code="unknown_caller",
         )
+    return Caller(Identity(key=_anonymous_key(shown, settings.identity)))
+
+
+def equipped(caller: Caller, provider: str, settings: Settings) -> Caller:
+    """The caller with the key for the provider of this name in the settings.
+
+    Raises ClientFault (500) where a key of Callgate's own would have to travel on because none for the provider is
+    configured.
+    """
+    own = caller.key.credentials.get(provider) if caller.key else None
+    given = own if own is not None else settings.upstream.provider(provider).credential
+    credential = given.get_secret_value() if given is not None else None
+    if credential is None and caller.key is not None:
+        raise _no_credential(caller.key, provider)
     # Where callers are told apart, the provider's key is for those who are known: else a caller would leave its own
     # layer, and keep the key, by sending none.
-    knows = settings.identity.api_keys or settings.identity.trusted_header.trusted_networks
-    return Caller(Identity(key=_anonymous_key(shown, settings.identity)), None if knows else replacement)
+    tells_apart = settings.identity.api_keys or settings.identity.trusted_header.trusted_networks
+    if credential and tells_apart and not caller.is_known:
+        credential = None
+    return replace(caller, credential=credential)
 
 
 @cache
@@ -75,18 +94,48 @@ def credential_header_names() -> frozenset[str]:
 
 
 @cache
+def credential_parameter_names() -> frozenset[str]:
+    """The names of all query parameters, of any dialect, that may carry a key, in small letters."""
+    return frozenset(name.lower() for dialect in dialects.DIALECTS for name in dialect.credential_parameters)
+
+
+def holds_own_key(value: str, settings: IdentitySettings) -> bool:
+    """A key of Callgate's own stands in this header or parameter, whole or as a word, a scheme's or prefix's rest, or
+    in what Basic encodes."""
+    known = settings.keys_by_digest
+    return bool(known) and any(_digest(word) in known for word in _words(value))
+
+
+def _words(value: str) -> Iterator[str]:
+    yield value
+    yield value.strip()
+    for word in _BETWEEN_WORDS.split(value):
+        yield word
+        yield word.partition(".")[2]
+        if _BASE64.fullmatch(word):
+            with suppress(ValueError):
+                plain = base64.b64decode(word + "=" * (-len(word) % 4)).decode("utf-8", "replace")
+                yield plain
+                yield from plain.split(":")
+
+
+@cache
 def _sorted_names() -> tuple[str, ...]:
     return tuple(sorted(credential_header_names()))
 
 
-def _credentials(headers: MultiMapping[str]) -> Iterator[str]:
-    """Every key shown, in any header that may carry one: one dialect's key may come in another's header."""
+def _credentials(headers: MultiMapping[str], path: str) -> Iterator[str]:
+    """Every key shown, in any header or parameter that may carry one: one dialect's key may come in another's header."""
     for name in _sorted_names():
         for value in headers.getall(name, ()):
             scheme, _, rest = value.strip().partition(" ")
             key = rest.strip() if scheme.lower() == "bearer" else value.strip()
             if key:
                 yield key
+    if "?" in path:
+        for name, value in queries.parameters(path):
+            if name in credential_parameter_names() and value.strip():
+                yield value.strip()
 
 
 def _digest(key: str) -> str:
@@ -104,11 +153,10 @@ def _own_key(shown: list[str], settings: IdentitySettings) -> ApiKey | None:
     return next(iter(found.values()), None)
 
 
-def _no_credential(key: ApiKey, dialect: Dialect) -> ClientFault:
-    name = setting_name(dialect.name)
+def _no_credential(key: ApiKey, provider: str) -> ClientFault:
     return ClientFault(
         f"The key {key.name!r} is known to this Callgate only and is not sent on, and no key for the provider is "
-        f"configured. Set upstream.{name}.credential, or credentials.{name} of this key.",
+        f"configured. Set upstream.{provider}.credential, or credentials.{provider} of this key.",
         status=500,
         code="credential_missing",
     )

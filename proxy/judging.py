@@ -16,6 +16,7 @@ from .core.limits import Reservation, Shortage, smallest
 from .core.messages import Malformed, ToolKind
 from .core.verdicts import Facts, refused_calls
 from .errors import ClientFault
+from .providers import routed
 from .recorder import Recorder
 from .rounds import State
 
@@ -69,6 +70,7 @@ class Judge:
             request = incoming.dialect.parse_request(incoming.body, incoming.path)
         except Malformed as fault:
             raise ClientFault(str(fault)) from None
+        incoming = routed(incoming, request.model, self._settings)
         identity, settings = incoming.caller.identity, self._settings
         await self._may_go_on(identity, request)
         opened = await self._ledger.open(

@@ -263,7 +263,7 @@ class Round:
                 request=self._state.request,
                 round_number=self._state.run.spent.rounds,
                 attempt=attempt,
-                base_url=self._settings.upstream.provider(self._state.dialect.name).base_url or "",
+                base_url=self._settings.upstream.provider(self._state.incoming.provider).base_url or "",
             )
             try:
                 self._answer = await self._tried(body, limits)

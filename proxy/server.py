@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError, HttpVersion11
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from proxy import codings, dialects
-from proxy.core.messages import Problem, Request
-from proxy.dialects import Dialect
+from proxy import codings, dialects, tunnel
+from proxy.core.messages import Problem
+from proxy.dialects import Dialect, RouteKind
 from proxy.errors import ClientFault, Fault
 from proxy.exchange import Gatekeeper, Incoming, Reply, problem_reply
-from proxy.identity import identify
+from proxy.identity import equipped, identify
 from proxy.paths import Found, Routes, canonical
+from proxy.providers import placed
 from proxy.settings import Settings
 
 log = logging.getLogger("callgate.server")
@@ -32,7 +34,7 @@ FAREWELL_SECONDS = 2.0
 """How long a client may take to receive the end of a stream that is cut off."""
 
 _HEADER_BYTES = 32_768
-_STREAM = "text/event-stream"
+_EVENTS = "text/event-stream"
 _BODILESS = frozenset({204, 304})
 _JSON_BY_ANOTHER_NAME = frozenset({"", "application/octet-stream", "text/json", "text/plain"})
 _CHARSETS = frozenset({"", "ascii", "us-ascii", "utf-8", "utf8"})
@@ -122,6 +124,8 @@ class AgentSide:
         found = self._routes.find(request.method, path, request.headers)
         dialect = found.dialect
         try:
+            if found.opened and tunnel.is_asked_for(request):
+                return await self._tunnelled(request, found)
             reply = await self._reply(request, path, found)
         except Fault as fault:
             reply = problem_reply(dialect, Problem(fault.status, fault.code, fault.message))
@@ -134,12 +138,11 @@ class AgentSide:
         headers = CIMultiDict(reply.headers)
         if isinstance(reply.body, bytes):
             return web.Response(status=reply.status, body=reply.body, headers=headers)
-        if headers.get("content-type", "").startswith(_STREAM):
+        if reply.cut_off is not None or headers.get("content-type", "").startswith(_EVENTS):
             headers["cache-control"] = "no-cache"
             headers["x-accel-buffering"] = "no"
-        return await self._stream(
-            request, dialect, web.StreamResponse(status=reply.status, headers=headers), reply.body
-        )
+        response = web.StreamResponse(status=reply.status, headers=headers)
+        return await self._stream(request, response, reply.body, reply.cut_off)
 
     def _stay_if_expired(self, request: web.BaseRequest) -> None:
         """Called on cancellation: goes on only if it was us, and the client is still there to be told."""
@@ -151,24 +154,40 @@ class AgentSide:
     # --- in -------------------------------------------------------------------------------------------------
 
     async def _reply(self, request: web.BaseRequest, path: str | None, found: Found) -> Reply:
-        if path is None or found.route is None:
-            return self._not_served(request.method, path, found)
-        peer = request.remote or ""
-        caller = identify(request.headers, peer, found.dialect, self._settings)
-        headers, body = await self._body(request, guarded=found.route.guarded)
-        incoming = Incoming(found.dialect, request.method, path, headers, body, caller, peer)
-        if found.route.guarded:
+        route = found.route
+        if path is None or route is None or route.kind is RouteKind.REFUSED:
+            return self._declined(request.method, path, found)
+        incoming = self._incoming(request, found, guarded=route.guarded)
+        headers, body = await self._body(request, guarded=route.guarded)
+        incoming = replace(incoming, headers=headers, body=body)
+        if route.guarded:
             return await self._gate.reply(incoming)
+        if route.kind is RouteKind.KEPT:
+            return await self._gate.kept(incoming, found.holes.get("answer", ""), judged=route.judged)
         return await self._gate.pass_through(incoming)
 
-    def _not_served(self, method: str, path: str | None, found: Found) -> Reply:
-        what = f"{method[:16]} {path.partition('?')[0][:100]}" if path is not None else "A path of this form"
-        text = (
-            f"{what} is not served. Callgate serves {self._routes.served}. A route that carries no tool calls can be "
-            "opened in the setting upstream.<dialect>.open_routes."
+    def _incoming(self, request: web.BaseRequest, found: Found, *, guarded: bool) -> Incoming:
+        """The request with its caller, its body not read yet. Raises ClientFault."""
+        peer = request.remote or ""
+        caller = identify(request.headers, found.path, peer, self._settings)
+        incoming = Incoming(
+            found.dialect, request.method, found.path, request.headers, b"", caller, peer, found.named
         )
-        problem = Problem(405 if found.allowed else 404, "not_served", text)
-        reply = problem_reply(found.dialect, problem)
+        if guarded:
+            return placed(incoming, self._settings)
+        return replace(incoming, caller=equipped(caller, incoming.provider, self._settings))
+
+    async def _tunnelled(self, request: web.BaseRequest, found: Found) -> web.StreamResponse:
+        incoming = self._incoming(request, found, guarded=False)
+        try:
+            return await tunnel.carry(request, incoming, self._settings)
+        except tunnel.Ended as ended:
+            # Both sides were told; what cancelled it was either us, or the agent's hang-up.
+            self._stay_if_expired(request)
+            return ended.response
+
+    def _declined(self, method: str, path: str | None, found: Found) -> Reply:
+        reply = problem_reply(found.dialect, self._routes.problem(method, path, found))
         if found.allowed:
             reply.headers.append(("allow", ", ".join(found.allowed)))
         return reply
@@ -200,9 +219,9 @@ class AgentSide:
     async def _stream(
         self,
         request: web.BaseRequest,
-        dialect: Dialect,
         response: web.StreamResponse,
         body: AsyncIterator[bytes],
+        cut_off: Callable[[Problem], bytes] | None,
     ) -> web.StreamResponse:
         problem = None
         try:
@@ -222,7 +241,7 @@ class AgentSide:
             if close := getattr(body, "aclose", None):
                 await close()
         if problem is not None:
-            await _cut_off(request, dialect, response, problem)
+            await _cut_off(request, response, cut_off(problem) if cut_off else None)
         return response
 
     async def _pump(
@@ -306,15 +325,12 @@ def _called_json(headers: CIMultiDictProxy[str]) -> CIMultiDictProxy[str]:
     return CIMultiDictProxy(renamed)
 
 
-async def _cut_off(
-    request: web.BaseRequest, dialect: Dialect, response: web.StreamResponse, problem: Problem
-) -> None:
+async def _cut_off(request: web.BaseRequest, response: web.StreamResponse, last: bytes | None) -> None:
     """Ends a stream that cannot go on. Where nothing can be said in it, it breaks off and is seen to."""
     try:
-        if response.headers.get("content-type", "").startswith(_STREAM):
+        if last is not None:
             async with asyncio.timeout(FAREWELL_SECONDS):
-                writer = dialect.writer(Request(dialect.name, "", ()), "")
-                await response.write(writer.failed(problem))
+                await response.write(last)
                 await response.write_eof()
                 return
     except (TimeoutError, ConnectionError):

@@ -12,32 +12,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-from proxy import dialects
 from proxy.core.verdicts import CheckSettings, Mode
 from proxy.kept_settings import KeptSettings
 from proxy.limit_settings import LimitSettings
+from proxy.provider_settings import Provider, Upstream, dialect_names, setting_name
 from proxy.redaction import DEFAULT_KEYS
+from proxy.result_settings import ResultSettings
 from proxy.setting_kinds import MIB, Broken, Count, HeaderName, Network, Part, Port, Positive, Seconds
+
+__all__ = [
+    "POLICY_FAULT",
+    "ApiKey",
+    "IdentitySettings",
+    "Policy",
+    "Provider",
+    "Settings",
+    "Telemetry",
+    "Upstream",
+    "setting_name",
+]
 
 POLICY_FAULT = "policy.fault"
 """The part of the policy check that speaks when the engine gives no decision."""
-
-
-def setting_name(dialect: str) -> str:
-    """How a dialect is written in settings: `openai-like` becomes `openai_like`."""
-    return dialect.replace("-", "_")
-
-
-def _dialect_names() -> frozenset[str]:
-    return frozenset(setting_name(dialect.name) for dialect in dialects.DIALECTS)
 
 
 class Listen(Part):
@@ -60,72 +58,6 @@ class Admin(Part):
     """What an operator has to send (Bearer, or the password of Basic). Empty: nothing but health is served."""
 
 
-class Provider(Part):
-    """One dialect's upstream."""
-
-    base_url: str | None = None
-    """Where requests of this dialect go; None: where the official SDK would send them."""
-    credential: SecretStr | None = None
-    """The key sent to the provider in place of the caller's. None: the caller's own travels on."""
-    open_routes: tuple[str, ...] = ()
-    """Further routes that pass through unread, e.g. `POST /v1/embeddings`. A route that carries calls must not be here."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_plain_url(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        scheme, mark, rest = url.partition("://")
-        if not mark or scheme not in {"http", "https"} or not rest.strip("/"):
-            raise ValueError("should be a URL that begins with http:// or https://")
-        if set(url) & set("?#@ ") or not url.isascii() or not url.isprintable():
-            raise ValueError("should be a plain URL: no user name, query, fragment or blank")
-        return url.rstrip("/")
-
-    @field_validator("open_routes")
-    @classmethod
-    def _are_routes(cls, routes: tuple[str, ...]) -> tuple[str, ...]:
-        for route in routes:
-            method, _, path = route.partition(" ")
-            if method not in {"GET", "POST", "PUT", "PATCH", "DELETE"} or not path.startswith("/"):
-                raise ValueError("should be a method and a path, e.g. `GET /v1/files`")
-        return routes
-
-
-_DEFAULT_PROVIDER = Provider()
-
-
-class Upstream(Part):
-    """How providers are reached. Below it, by dialect name with `_`, one `Provider` each."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Provider] = Field(init=False)
-
-    connect_seconds: Seconds = 10
-    """The longest a connection (TLS included) may take."""
-    answer_seconds: Seconds = 600
-    """The longest a whole answer may take; what is left of the run bounds it further (E3)."""
-    idle_seconds: Seconds = 300
-    """The longest silence of a provider, not one byte."""
-    retries: Count = 1
-    """Further tries after a failed connection or an overload, only before anything reached the agent."""
-    max_connections: Count = 0
-    """Connections to providers at once; 0: not limited."""
-
-    def provider(self, dialect: str) -> Provider:
-        """The upstream of the dialect of this name, as configured or by default."""
-        return (self.__pydantic_extra__ or {}).get(setting_name(dialect), _DEFAULT_PROVIDER)
-
-    @model_validator(mode="after")
-    def _names_dialects(self) -> Self:
-        for name in self.__pydantic_extra__ or {}:
-            if name not in _dialect_names():
-                raise ValueError(
-                    f"there is no dialect {name}; there are {', '.join(sorted(_dialect_names()))}"
-                )
-        return self
-
-
 class ApiKey(Part):
     """A key of Callgate's own: whoever sends it is this caller."""
 
@@ -144,7 +76,7 @@ class ApiKey(Part):
     roles: tuple[str, ...] = ()
     """The caller's roles."""
     credentials: dict[str, SecretStr] = Field(default_factory=dict)
-    """By dialect name with `_`: the provider key that replaces this one; else `upstream.<dialect>.credential` does."""
+    """By name of the provider: the provider key that replaces this one; else `upstream.<provider>.credential` does."""
 
     @field_validator("hash")
     @classmethod
@@ -154,16 +86,6 @@ class ApiKey(Part):
                 "should be `sha256:` and 64 hex digits, as `printf %s KEY | sha256sum` gives them"
             )
         return digest
-
-    @field_validator("credentials")
-    @classmethod
-    def _names_dialects(cls, credentials: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        for name in credentials:
-            if name not in _dialect_names():
-                raise ValueError(
-                    f"there is no dialect {name}; there are {', '.join(sorted(_dialect_names()))}"
-                )
-        return credentials
 
 
 class TrustedHeader(Part):
@@ -334,6 +256,8 @@ class Settings(Part):
     """What happens to a stream while a call is held."""
     denied: Literal["answer", "error"] = "answer"
     """How a denial is said: `answer`, a valid answer with status 200, or `error`, the dialect's error with 403."""
+    results: ResultSettings = ResultSettings()
+    """How the model reads what tools returned."""
     kept: KeptSettings = KeptSettings()
     """What agents may leave with the provider."""
     faults: Faults = Faults()
@@ -346,6 +270,18 @@ class Settings(Part):
     """What is traced."""
     headers: Headers = Headers()
     """Names of headers between agents and Callgate."""
+
+    @model_validator(mode="after")
+    def _name_providers(self) -> Self:
+        known = {*dialect_names(), *self.upstream.named}
+        for place, key in enumerate(self.identity.api_keys):
+            for name in key.credentials:
+                if name not in known:
+                    raise ValueError(
+                        f"identity.api_keys.{place}.credentials.{name}: there is no provider {name}; "
+                        f"there are {', '.join(sorted(known))}"
+                    )
+        return self
 
     @cached_property
     def own_headers(self) -> frozenset[str]:
@@ -360,5 +296,9 @@ class Settings(Part):
             modes.setdefault(POLICY_FAULT, Mode.SHADOW)
         checks = self.checks
         return CheckSettings(
-            modes, checks.history == "repair", checks.max_argument_depth, checks.max_argument_bytes
+            modes,
+            checks.history == "repair",
+            checks.max_argument_depth,
+            checks.max_argument_bytes,
+            self.results.rendering,
         )

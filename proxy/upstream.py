@@ -19,7 +19,7 @@ from yarl import URL
 
 from proxy import codings
 from proxy.errors import UpstreamFault
-from proxy.headers import Pairs, downstream_headers, upstream_headers
+from proxy.headers import Pairs, downstream_headers, upstream_headers, upstream_path
 
 if TYPE_CHECKING:
     from proxy.exchange import Incoming
@@ -36,7 +36,8 @@ _FIRST_FINAL = 200  # lower statuses are no answers; 101 would turn the connecti
 _LONGEST_PAUSE = 5.0
 _FIRST_PAUSE = 0.5
 _SMALL_BODY = 1 << 16
-_REDIRECTS = frozenset({300, 301, 302, 303, 305, 306, 307, 308})
+REDIRECTS = frozenset({300, 301, 302, 303, 305, 306, 307, 308})
+"""Statuses that send a request elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ class UpstreamRequest:
             seconds = min(seconds, seconds_left)
         if seconds <= 0:
             raise UpstreamFault("No time is left for a further request.", status=504, code="upstream_timeout")
-        provider = settings.upstream.provider(incoming.dialect.name)
-        url = join_url(provider.base_url or incoming.dialect.base_url, incoming.path)
+        base = settings.upstream.provider(incoming.provider).base_url or incoming.dialect.base_url
+        url = join_url(base, upstream_path(incoming, settings))
         return cls(
             incoming.method, url, upstream_headers(incoming, settings, trace_headers or {}), body, seconds
         )
@@ -105,10 +106,10 @@ class Upstream(Protocol):
         """Drops all connections."""
 
 
-def is_event_stream(answer: UpstreamAnswer) -> bool:
-    """The answer comes as server-sent events."""
+def streams(answer: UpstreamAnswer, stream_type: str) -> bool:
+    """The answer is a stream of the media type that was asked for (`Request.stream_type`)."""
     kinds = [value for name, value in answer.headers if name.lower() == "content-type"]
-    return bool(kinds) and kinds[0].lower().startswith("text/event-stream")
+    return bool(kinds) and kinds[0].partition(";")[0].strip().lower() == stream_type
 
 
 @lru_cache(maxsize=256)
@@ -153,7 +154,7 @@ _FOREIGN = (aiohttp.ClientError, codings.Undecodable, OSError)
 """What the client and the decoders raise; a TimeoutError is an OSError."""
 
 
-def _fault(error: Exception) -> UpstreamFault:
+def fault_of(error: Exception) -> UpstreamFault:
     """What is foreign, as a fault of ours."""
     if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
         return _unreached(error)
@@ -215,7 +216,7 @@ class PooledUpstream:
                 allow_redirects=False,
             )
         except _FOREIGN as error:
-            raise _fault(error) from None
+            raise fault_of(error) from None
         try:
             return _PooledAnswer(response)
         except UpstreamFault:
@@ -239,7 +240,7 @@ class PooledUpstream:
 
 class _PooledAnswer:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
-        if response.status in _REDIRECTS:
+        if response.status in REDIRECTS:
             raise UpstreamFault(
                 "The provider sends this request elsewhere, which is not followed. Set the upstream's base_url to the "
                 "address it names.",
@@ -253,7 +254,7 @@ class _PooledAnswer:
         try:
             self._decoder = codings.decoder(",".join(response.headers.getall("content-encoding", ())))
         except codings.Undecodable as error:
-            raise _fault(error) from None
+            raise fault_of(error) from None
         self._pieces: Iterator[bytes] = iter(())
 
     async def next_chunk(self) -> bytes:
@@ -261,7 +262,7 @@ class _PooledAnswer:
             return await self._next()
         except _FOREIGN as error:
             self.close()
-            raise _fault(error) from None
+            raise fault_of(error) from None
 
     async def _next(self) -> bytes:
         while True:

@@ -1,5 +1,7 @@
 """Which headers travel on (C030)."""
 
+import hashlib
+
 import pytest
 from hypothesis import given, strategies as st
 from multidict import CIMultiDict
@@ -8,9 +10,9 @@ from proxy.core.runs import Identity
 from proxy.dialects import DIALECTS
 from proxy.errors import ClientFault
 from proxy.exchange import Incoming
-from proxy.headers import downstream_headers, is_sound, upstream_headers
+from proxy.headers import downstream_headers, is_sound, upstream_headers, upstream_path
 from proxy.identity import Caller
-from proxy.settings import Settings
+from proxy.settings import Settings, setting_name
 
 DIALECT = DIALECTS[0]
 
@@ -71,6 +73,56 @@ def test_a_credential_takes_the_place_of_every_key_shown() -> None:
 
     assert sent(shown) == shown
     assert sent(shown, credential="provider-key") == list(DIALECT.credential("provider-key").items())
+
+
+def test_an_empty_credential_takes_every_key_away_and_puts_none_there() -> None:
+    shown = [(name, "callers-key") for dialect in DIALECTS for name in dialect.credential_headers]
+
+    assert sent([*shown, ("x-note", "1")], credential="") == [("x-note", "1")]
+
+
+@pytest.mark.parametrize(
+    ("header", "value"), [("api-key", "k"), ("authorization", "Bearer k"), ("x-gateway-key", "k")]
+)
+def test_a_credential_goes_in_the_header_that_the_operator_says(header: str, value: str) -> None:
+    name = setting_name(DIALECT.name)
+    settings = Settings.model_validate({"upstream": {name: {"credential_header": header}}})
+    shown = [(header, "callers"), ("authorization", "Bearer callers")]
+
+    assert sent(shown, credential="k", settings=settings) == [(header, value)]
+    assert sent([("x-a", "1")], settings=settings) == [("x-a", "1")]
+
+
+OWN = {"api_keys": [{"name": "one", "hash": f"sha256:{hashlib.sha256(b'guard-k-1').hexdigest()}"}]}
+
+
+@pytest.mark.parametrize("credential", [None, "", "provider-key"])
+def test_a_key_of_callgate_s_own_travels_in_no_header_and_no_parameter(credential: str | None) -> None:
+    """F2: also where nobody looks for one."""
+    settings = Settings.model_validate({"identity": OWN})
+    shown = [
+        ("authorization", "Bearer guard-k-1"),
+        ("x-goog-api-key", "guard-k-1"),
+        ("x-unknown", "Token guard-k-1"),
+        ("sec-websocket-protocol", "realtime, some-api-key.guard-k-1"),
+    ]
+    path = "/v1/x?a=1&key=guard-k-1&unknown=guard%2Dk-1&b=2"
+    incoming = Incoming(DIALECT, "POST", path, CIMultiDict(shown), b"", Caller(Identity(), credential), "")
+
+    assert "guard-k-1" not in str(sent(shown, credential=credential, settings=settings))
+    assert upstream_path(incoming, settings) == "/v1/x?a=1&b=2"
+
+
+def test_a_path_travels_on_as_it_came_unless_it_carries_a_key_that_is_replaced() -> None:
+    names = {name for dialect in DIALECTS for name in dialect.credential_parameters}
+    path = "/v1/x?a=%20&" + "".join(f"{name}=k&" for name in sorted(names)) + "b"
+
+    def path_for(credential: str | None) -> str:
+        caller = Caller(Identity(), credential)
+        return upstream_path(Incoming(DIALECT, "GET", path, CIMultiDict(), b"", caller, ""), Settings())
+
+    assert path_for(None) == path
+    assert path_for("provider-key") == path_for("") == "/v1/x?a=%20&b"
 
 
 def test_our_span_takes_the_place_of_the_caller_s() -> None:

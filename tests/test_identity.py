@@ -1,5 +1,6 @@
 """Who is calling (F2), and which key travels on."""
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +12,13 @@ from multidict import CIMultiDict
 from proxy.core.runs import Identity
 from proxy.dialects import DIALECTS
 from proxy.errors import ClientFault
-from proxy.identity import Caller, identify
+from proxy.identity import Caller, equipped, holds_own_key, identify
 from proxy.settings import Settings, setting_name
 
 DIALECT = DIALECTS[0]
 NAME = setting_name(DIALECT.name)
 PEER = "10.1.2.3"
+PATH = "/v1/x"
 HEADERS = [(dialect, name) for dialect in DIALECTS for name in dialect.credential_headers]
 
 
@@ -35,7 +37,8 @@ def caller_of(
     peer: str = PEER,
     credential: str | None = "provider-key",
 ) -> Caller:
-    return identify(CIMultiDict(headers), peer, DIALECT, settings_of(identity, credential))
+    settings = settings_of(identity, credential)
+    return equipped(identify(CIMultiDict(headers), PATH, peer, settings), NAME, settings)
 
 
 KEYS: dict[str, Any] = {
@@ -63,7 +66,9 @@ def test_a_key_is_found_in_any_header_that_may_carry_one_and_never_travels_on(
     value = "bearer  guard-k-1" if header == "authorization" else "guard-k-1"
 
     for route in DIALECTS:
-        caller = identify(CIMultiDict({header: value}), PEER, route, settings_of(KEYS))
+        settings = settings_of(KEYS)
+        shown = identify(CIMultiDict({header: value}), PATH, PEER, settings)
+        caller = equipped(shown, setting_name(route.name), settings)
 
         assert caller.identity.key == "key:one"
         assert caller.credential == "provider-key"
@@ -205,3 +210,62 @@ def test_no_header_of_a_stranger_makes_anything_but_a_stranger(headers: list[tup
 
     assert caller.identity.key.startswith("anonymous")
     assert caller.identity == Identity(caller.identity.key)
+
+
+def test_a_key_may_come_as_a_parameter() -> None:
+    """F1: some SDKs put it there."""
+    name = next((name for dialect in DIALECTS for name in dialect.credential_parameters), None)
+    if name is None:
+        pytest.skip("no dialect looks for keys in the query yet")
+    settings = settings_of(KEYS)
+
+    own = identify(CIMultiDict(), f"/x?{name}=guard-k-1", PEER, settings)
+    strangers = {
+        identify(CIMultiDict(), path, PEER, settings).identity.key
+        for path in (f"/x?{name}=a", f"/x?{name.upper()}=b", "/x", "/x?other=guard-k-1")
+    }
+
+    assert own.identity.key == "key:one"
+    assert len(strangers) == 3
+    with pytest.raises(ClientFault):
+        identify(CIMultiDict({"authorization": "Bearer guard-k-2"}), f"/x?{name}=guard-k-1", PEER, settings)
+
+
+def test_an_empty_credential_means_that_none_is_sent() -> None:
+    known = ("authorization", "Bearer guard-k-1")
+
+    assert caller_of(KEYS, known, credential="").credential == ""
+    assert caller_of({}, ("authorization", "Bearer stranger"), credential="").credential == ""
+
+
+def test_each_provider_has_the_credentials_of_its_name() -> None:
+    key = {**KEYS["api_keys"][0], "credentials": {"near": "own-near"}}
+    upstream = {name: {"dialect": DIALECT.name, "credential": f"common-{name}"} for name in ("near", "far")}
+    settings = Settings.model_validate({"identity": {"api_keys": [key]}, "upstream": upstream})
+    caller = identify(CIMultiDict({"authorization": "Bearer guard-k-1"}), PATH, PEER, settings)
+
+    assert equipped(caller, "near", settings).credential == "own-near"
+    assert equipped(caller, "far", settings).credential == "common-far"
+    with pytest.raises(ClientFault, match=f"upstream.{NAME}.credential"):
+        equipped(caller, NAME, settings)
+
+
+@pytest.mark.parametrize(
+    ("value", "holds"),
+    [
+        ("guard-k-1", True),
+        (" Bearer  guard-k-1 ", True),
+        ("realtime, prefix-of-a-key.guard-k-1, other", True),
+        ('Signature key="guard-k-1"', True),
+        (f"Basic {base64.b64encode(b'user:guard-k-1').decode()}", True),
+        (f"Basic {base64.b64encode(b'guard-k-2').decode().rstrip('=')}", True),
+        ("guard-k-3", False),
+        ("xguard-k-1", False),
+        ("", False),
+        ("Basic " + "A" * 4097, False),
+        ("\udcff", False),
+    ],
+)
+def test_a_key_of_callgate_s_own_is_noticed_wherever_it_stands(value: str, holds: bool) -> None:
+    assert holds_own_key(value, settings_of(KEYS).identity) is holds
+    assert not holds_own_key(value, settings_of({}).identity)

@@ -15,7 +15,7 @@ from proxy.errors import ClientFault, StoreFault, UpstreamFault
 from proxy.ledger import CHARACTERS_A_TOKEN
 from proxy.rounds import chunks_of
 from proxy.stores.memory import MemoryStore
-from proxy.upstream import CLOSED, UNREACHABLE, is_event_stream
+from proxy.upstream import CLOSED, UNREACHABLE, streams
 from tests.staged import SSE, ScriptedAnswer, Stage
 
 HEART = 3600.0
@@ -547,18 +547,24 @@ async def test_an_unread_body_is_passed_on_and_closed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_stream"),
+    ("kind", "asked", "is_stream"),
     [
-        ("text/event-stream", True),
-        ("Text/Event-Stream; charset=utf-8", True),
-        ("application/json", False),
-        (None, False),
+        ("text/event-stream", "text/event-stream", True),
+        ("Text/Event-Stream; charset=utf-8", "text/event-stream", True),
+        ("application/json", "text/event-stream", False),
+        ("application/x-ndjson", "text/event-stream", False),
+        (None, "text/event-stream", False),
+        ("application/x-ndjson; charset=utf-8", "application/x-ndjson", True),
+        ("application/json", "application/x-ndjson", False),
+        ("application/json; charset=UTF-8", "application/json", True),
     ],
 )
-def test_a_stream_is_known_by_its_content_type(kind: str | None, is_stream: bool) -> None:
-    headers = [("x", "text/event-stream")] + ([("Content-Type", kind)] if kind else [])
+def test_a_stream_is_known_by_the_content_type_that_was_asked_for(
+    kind: str | None, asked: str, is_stream: bool
+) -> None:
+    headers = [("x", asked)] + ([("Content-Type", kind)] if kind else [])
 
-    assert is_event_stream(ScriptedAnswer([], 200, headers)) is is_stream
+    assert streams(ScriptedAnswer([], 200, headers), asked) is is_stream
 
 
 # ---- the state of a turn ----

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from proxy.core.messages import Problem, Request
-from proxy.dialects import DIALECTS
+from proxy.dialects import DIALECTS, RouteKind
 from proxy.errors import ClientFault, UpstreamFault
 from proxy.exchange import Incoming, Reply
 from proxy.server import AgentSide, runner_of
@@ -22,8 +22,11 @@ from tests.raw_client import RawClient, connected, post
 
 DIALECT = DIALECTS[0]
 PATH = next(route.path for route in DIALECT.routes if route.guarded)
-OPEN_PATH = next(route.path for route in DIALECT.routes if not route.guarded and route.method == "GET")
+OPEN_PATH = next(
+    route.path for route in DIALECT.routes if route.kind is RouteKind.PASSED and route.method == "GET"
+)
 STREAM = [("content-type", "text/event-stream")]
+WRITER = DIALECT.writer(Request(DIALECT.name, "", ()), "")
 MIB = 1 << 20
 
 
@@ -37,12 +40,17 @@ class FakeGate:
     def __init__(self, answer: Callable[[Incoming], Reply | Awaitable[Reply]] = said) -> None:
         self.guarded: list[Incoming] = []
         self.passed: list[Incoming] = []
+        self.kept_answers: list[tuple[Incoming, str, bool]] = []
         self._answer = answer
 
     async def reply(self, incoming: Incoming) -> Reply:
         self.guarded.append(incoming)
         answer = self._answer(incoming)
         return answer if isinstance(answer, Reply) else await answer
+
+    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
+        self.kept_answers.append((incoming, answer_id, judged))
+        return said(incoming)
 
     async def pass_through(self, incoming: Incoming) -> Reply:
         self.passed.append(incoming)
@@ -94,7 +102,7 @@ class Endless:
             self.closed.set()
 
     def reply(self, _: Incoming) -> Reply:
-        return Reply(200, STREAM, self.body())
+        return Reply(200, STREAM, self.body(), WRITER.failed)
 
 
 async def soon(event: asyncio.Event) -> None:
@@ -130,7 +138,13 @@ async def test_an_unguarded_route_passes_through() -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/v1/batches", "/native/v1/messages", "/v1/x/%2e%2e/messages", "/v1%2fmessages", "http://x/v1/messages"],
+    [
+        "/v1/fine_tuning/jobs",
+        "/native/v1/messages",
+        "/v1/x/%2e%2e/messages",
+        "/v1%2fmessages",
+        "http://x/v1/messages",
+    ],
 )
 async def test_an_unknown_route_is_refused_in_a_dialect_s_shape_and_says_what_is_served(target: str) -> None:
     """C021."""
@@ -156,8 +170,12 @@ async def test_a_web_socket_is_no_way_in() -> None:
     smuggled = post(PATH, b'{"smuggled":1}')
     gate = FakeGate()
     async with serving(gate) as served:
-        client, _ = await served.ask(post("/v1/realtime", smuggled, *upgrade))
+        client, _ = await served.ask(post("/v1/unknown", smuggled, *upgrade))
         assert client.status == 404
+        client, _ = await served.ask(
+            b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\n" + "\r\n".join(upgrade).encode() + b"\r\n\r\n"
+        )
+        assert (client.status, client.headers["connection"]) == (403, "close")
         async with connected(served.port) as client:
             await client.send(post(PATH, smuggled, *upgrade))
             await client.head()
@@ -426,7 +444,7 @@ def failing(error: Exception) -> Callable[[Incoming], Reply]:
         yield b"data: 1\n\n"
         raise error
 
-    return lambda _: Reply(200, STREAM, body())
+    return lambda _: Reply(200, STREAM, body(), WRITER.failed)
 
 
 @pytest.mark.parametrize(
@@ -510,4 +528,4 @@ async def test_what_is_still_open_at_the_end_is_told_so_and_its_gate_settles() -
             body = await streamed.body()
     assert endless.closed.is_set()
     going = Problem(503, "shutting_down", "Callgate is going away. Send the request again.", retryable=True)
-    assert body == endless.first + DIALECT.writer(Request(DIALECT.name, "", ()), "").failed(going)
+    assert body == endless.first + WRITER.failed(going)

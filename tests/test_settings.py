@@ -45,28 +45,18 @@ def test_each_dialect_has_an_upstream_of_its_own() -> None:
     assert all(settings.upstream.provider(other) == Provider() for other in others)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["ftp://x", "x", "http://", "https:///", "http://u:p@x", "http://x?a=1", "http://x#a", "http://x y"],
-)
-def test_an_upstream_is_a_plain_url(url: str) -> None:
-    with pytest.raises(ValidationError):
-        Provider(base_url=url)
+def test_a_key_names_providers_that_there_are() -> None:
+    key = {
+        "hash": f"sha256:{'0' * 64}",
+        "name": "n",
+        "credentials": {"near": "x", setting_name(DIALECTS[0].name): "y"},
+    }
+    near = {"near": {"dialect": DIALECTS[0].name}}
 
-
-@pytest.mark.parametrize("route", ["/v1/files", "GET v1/files", "CONNECT /x", "get /v1/files"])
-def test_an_opened_route_is_a_method_and_a_path(route: str) -> None:
-    with pytest.raises(ValidationError):
-        Provider(open_routes=(route,))
-
-
-def test_a_dialect_that_there_is_not_is_an_error() -> None:
-    key = {"hash": f"sha256:{'0' * 64}", "name": "n", "credentials": {"nobody": "x"}}
-
-    with pytest.raises(ValidationError, match="no dialect nobody"):
+    with pytest.raises(ValidationError, match=r"api_keys\.0\.credentials\.near: there is no provider near"):
         Settings.model_validate({"identity": {"api_keys": [key]}})
-    with pytest.raises(ValidationError, match="no dialect nobody"):
-        Settings.model_validate({"upstream": {"nobody": {}}})
+    settings = Settings.model_validate({"identity": {"api_keys": [key]}, "upstream": near})
+    assert settings.identity.api_keys[0].credentials["near"].get_secret_value() == "x"
 
 
 def test_keys_are_told_apart_and_written_as_digests_only() -> None:

@@ -51,6 +51,13 @@ class Route:
         return self.kind is RouteKind.GUARDED
 
 
+def routes_of(kind: RouteKind, *lines: str, reason: str = "") -> tuple[Route, ...]:
+    """Routes of one kind, each written as `METHOD /path`."""
+    return tuple(
+        Route(method, path, kind, reason) for method, _, path in (line.partition(" ") for line in lines)
+    )
+
+
 class Reader(Protocol):
     """Reads one streamed answer. Fed bytes cut anywhere; gives whole frames."""
 

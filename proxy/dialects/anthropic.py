@@ -19,7 +19,7 @@ from proxy.core.messages import (
     Usage,
 )
 
-from . import Route, RouteKind, anthropic_answer, anthropic_edits as edits
+from . import Route, RouteKind, anthropic_answer, anthropic_edits as edits, routes_of
 from .anthropic_blocks import (
     ORDINARY_FINISH,
     Json,
@@ -46,11 +46,38 @@ class AnthropicMessages:
 
     name = "anthropic-messages"
     provider = "anthropic"
-    routes = (
-        Route("POST", "/v1/messages"),
-        Route("POST", "/v1/messages/count_tokens", RouteKind.PASSED),
-        Route("GET", "/v1/models", RouteKind.PASSED),
-        Route("GET", "/v1/models/{model}", RouteKind.PASSED),
+    routes: Sequence[Route] = (
+        *routes_of(RouteKind.GUARDED, "POST /v1/messages"),
+        *routes_of(
+            RouteKind.PASSED,
+            "POST /v1/messages/count_tokens",
+            "GET /v1/models",
+            "GET /v1/models/{model}",
+        ),
+        *routes_of(
+            RouteKind.REFUSED,
+            "POST /v1/messages/batches",
+            "GET /v1/messages/batches",
+            "GET /v1/messages/batches/{batch}",
+            "DELETE /v1/messages/batches/{batch}",
+            "POST /v1/messages/batches/{batch}/cancel",
+            "GET /v1/messages/batches/{batch}/results",
+            reason="the requests of a batch and their answers would not be judged",
+        ),
+        *routes_of(
+            RouteKind.REFUSED,
+            "POST /v1/complete",
+            reason="its answers are plain text, which nobody searches for calls here",
+        ),
+        *routes_of(
+            RouteKind.REFUSED,
+            "POST /v1/files",
+            "GET /v1/files",
+            "GET /v1/files/{file}",
+            "DELETE /v1/files/{file}",
+            "GET /v1/files/{file}/content",
+            reason="what a file tells the model or gets from it would not be read",
+        ),
     )
     base_url = "https://api.anthropic.com"
     sdk_base_path = ""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from proxy.core.messages import CallKey, Malformed, Problem, Request, RequestEdit, Turn, Usage
 
-from . import Route, RouteKind, openai_chat_answer, openai_chat_edit, openai_chat_request
+from . import Route, openai_chat_answer, openai_chat_edit, openai_chat_request
 from .openai_chat_reader import ChatReader
+from .openai_chat_routes import ROUTES
 from .openai_chat_writer import ChatWriter
 
 
@@ -23,14 +24,7 @@ class OpenAIChat:
     sdk_base_path = "/v1"
     credential_headers: Sequence[str] = ("authorization", "api-key")
     credential_parameters: Sequence[str] = ()
-    routes: Sequence[Route] = (
-        Route("POST", "/v1/chat/completions"),
-        Route("POST", "/chat/completions"),
-        Route("GET", "/v1/models", RouteKind.PASSED),
-        Route("GET", "/v1/models/{model}", RouteKind.PASSED),
-        Route("POST", "/v1/embeddings", RouteKind.PASSED),
-        Route("POST", "/v1/moderations", RouteKind.PASSED),
-    )
+    routes: Sequence[Route] = ROUTES
 
     def credential(self, key: str) -> Mapping[str, str]:
         """The header that carries this key upstream."""
