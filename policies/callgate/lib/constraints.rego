@@ -33,11 +33,19 @@ argument_denials(rules, call, question) := {denial |
 	}
 }
 
-_broken(_, _, call, _) := {"unreadable"} if not is_object(call.arguments)
+# A free text is the one argument `text` of its call.
+_arguments(call) := call.arguments if is_object(call.arguments)
+
+_arguments(call) := {"text": call.text} if {
+	not is_object(call.arguments)
+	call.kind == "custom"
+	is_string(call.text)
+}
+
+_broken(_, _, call, _) := {"unreadable"} if not is_object(_arguments(call))
 
 _broken(path, constraint, call, question) := kinds if {
-	is_object(call.arguments)
-	there := found(call.arguments, path)
+	there := found(_arguments(call), path)
 	wrong := {kind |
 		some kind, wanted in constraint
 		not kind in _remarks

@@ -13,6 +13,25 @@ _broken(constraint, arguments) := {kind |
 	kind := trim_prefix(denial.rule, "tools.t.arguments.x.")
 }
 
+# What breaks of a call of a free-form tool.
+_broken_text(call) := {denial.rule |
+	rules := {"tools": {"t": {"arguments": {"text": {"not_pattern": "Delete File:"}}}}}
+	some denial in lib.argument_denials(rules, object.union({"index": 0, "name": "t", "folded": "t"}, call), _question)
+}
+
+test_constrains_the_text_of_a_free_form_call if {
+	_broken_text({"kind": "custom", "arguments": null, "text": "*** Add File: a"}) == set()
+	denied := _broken_text({"kind": "custom", "arguments": null, "text": "*** Delete File: a"})
+	denied == {"tools.t.arguments.text.not_pattern"}
+}
+
+test_denies_what_has_neither_arguments_nor_a_text if {
+	unreadable := {"tools.t.arguments.text.unreadable"}
+	_broken_text({"kind": "function", "arguments": null}) == unreadable
+	_broken_text({"kind": "function", "arguments": null, "text": "x"}) == unreadable
+	_broken_text({"kind": "custom", "arguments": null}) == unreadable
+}
+
 test_allows_each_kind_where_it_holds if {
 	every case in [
 		[{"equals": "a"}, "a"],
