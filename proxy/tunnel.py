@@ -146,6 +146,9 @@ async def _joined(
             if left <= 0:
                 break
             await asyncio.wait(flows, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            # The other one ends too, once its side has answered.
+            await asyncio.wait(flows, timeout=2 * FAREWELL_SECONDS)
     except asyncio.CancelledError:
         raise Ended(agent) from None
     finally:
@@ -183,7 +186,9 @@ async def _flow(source: Socket, sink: Socket, heard: _Heard) -> None:
             else:
                 break
         except (ConnectionError, aiohttp.ClientConnectionResetError):
-            return
+            break
+    if message.type is WSMsgType.CLOSING:
+        return  # the other flow is closing this side
     code, text = WSCloseCode.GOING_AWAY, b""
     if message.type is WSMsgType.CLOSE:
         code = WSCloseCode.OK if message.data in _NEVER_SENT else message.data
