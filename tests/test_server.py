@@ -158,6 +158,52 @@ async def test_an_unknown_route_is_refused_in_a_dialect_s_shape_and_says_what_is
     assert (gate.guarded, gate.passed) == ([], [])
 
 
+async def test_a_route_that_could_carry_calls_is_refused_in_the_dialect_s_shape() -> None:
+    """C021: 403, with the reason and the setting that opens it; then it passes unread."""
+    route = next(
+        route for route in DIALECT.routes if route.kind is RouteKind.REFUSED and route.method == "POST"
+    )
+    name = setting_name(DIALECT.name)
+    gate = FakeGate()
+    async with serving(gate) as served:
+        client, body = await served.ask(post(route.path))
+
+    assert (client.status, client.headers["x-should-retry"]) == (403, "false")
+    assert route.reason in str(body["error"])
+    assert f"upstream.{name}.open_routes" in str(body["error"])
+    assert (gate.guarded, gate.passed) == ([], [])
+    opened = {name: {"open_routes": [f"{route.method} {route.path}"]}}
+    async with serving(gate, upstream=opened) as served:
+        client, _ = await served.ask(post(route.path))
+    assert (client.status, len(gate.passed)) == (200, 1)
+
+
+async def test_a_kept_answer_is_asked_for_by_its_id() -> None:
+    keeps = [
+        (dialect, route) for dialect in DIALECTS for route in dialect.routes if route.kind is RouteKind.KEPT
+    ]
+    assert keeps
+    for dialect, route in keeps:
+        gate = FakeGate()
+        path = route.path.replace("{answer}", "resp_1")
+        async with serving(gate) as served:
+            await served.ask(f"{route.method} {path}?a=1 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+
+        ((incoming, answer_id, judged),) = gate.kept_answers
+        assert (incoming.dialect, incoming.path) == (dialect, f"{path}?a=1")
+        assert (answer_id, judged) == ("resp_1", route.judged)
+
+
+async def test_a_path_below_a_provider_s_name_goes_on_without_it() -> None:
+    """F1."""
+    gate = FakeGate()
+    async with serving(gate, upstream={"near": {"dialect": DIALECT.name}}) as served:
+        await served.ask(post(f"/near{PATH}?a=1", b"{}", "authorization: Bearer k"))
+
+    (incoming,) = gate.guarded
+    assert (incoming.path, incoming.named, incoming.provider) == (f"{PATH}?a=1", "near", "near")
+
+
 async def test_a_wrong_method_is_told_the_right_one() -> None:
     async with serving(FakeGate()) as served:
         client, _ = await served.ask(f"DELETE {PATH} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
@@ -463,6 +509,26 @@ async def test_a_stream_that_cannot_go_on_ends_with_an_error_of_its_dialect(
     assert text.encode() in body
     assert b"a detail" not in body
     assert ("a detail" in caplog.text) is isinstance(error, KeyError)
+
+
+async def test_a_stream_of_any_type_ends_as_its_writer_says() -> None:
+    """F1: lines, arrays and frames have errors of their own."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"{}\n"
+        raise UpstreamFault("gone", code="upstream_closed")
+
+    def last(problem: Problem) -> bytes:
+        return f'{{"error":"{problem.code}"}}\n'.encode()
+
+    kind = [("content-type", "application/x-ndjson")]
+    gate = FakeGate(lambda _: Reply(200, kind, body(), last))
+    async with serving(gate) as served, connected(served.port) as client:
+        await client.send(post(PATH))
+        await client.head()
+
+        assert client.headers["cache-control"] == "no-cache"
+        assert await client.body() == b'{}\n{"error":"upstream_closed"}\n'
 
 
 async def test_what_is_no_stream_of_events_breaks_off_and_is_seen_to() -> None:
