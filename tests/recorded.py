@@ -10,6 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,16 @@ from proxy.stores.memory import MemoryStore
 from tests.dialects import wire
 from tests.dialects.agents import SDK_FAULTS, Read
 from tests.dialects.wire import Exchange
-from tests.playbook import CHAT, MESSAGES, Answered, Play
+from tests.playbook import CHAT, MESSAGES, RESPONSES, Answered, Play
 from tests.shelf import Shelf
 
-PATHS = {"openai-chat": CHAT, "anthropic-messages": MESSAGES}
+PATHS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic-messages": MESSAGES}
 EACH = pytest.mark.parametrize("dialect", PATHS)
 NAME = "x-recording"
+LABEL = "zip1"
+"""The one server of tools that asked for approval in a recording."""
+SPACES = {"or-c240f929": "tools."}
+"""Calls of tools that were offered in a namespace."""
 AT_ONCE = 8
 NO_CUT = 12
 """Shorter stretches of arguments occur anywhere."""
@@ -42,6 +47,7 @@ UNREADABLE = {
     "oc-7a222433": "the answer is not valid JSON",
     "oc-ef88da4d": "the answer is not valid JSON",  # an event stream that is called JSON
     "oc-f82d92ea": "the answer is not valid JSON",
+    "or-7617e6ca": "the answer holds no output",  # a chat answer, in another dialect
 }
 """Answers that cannot be judged: status 502 with these words (fail closed)."""
 
@@ -50,6 +56,9 @@ def asked(dialect: str, one: Exchange) -> bytes:
     """The recorded request; where none was recorded, one that such an answer may follow."""
     if one.request:
         return one.request
+    if dialect == "openai-responses":
+        tools = [declared(call) for call in one.observed["tool_calls"]]
+        return json.dumps({"model": "m", "input": "Go.", "stream": one.is_stream, "tools": tools}).encode()
     names = dict.fromkeys(call["name"] for call in one.observed["tool_calls"])
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Go."}]}
     if dialect == "openai-chat":
@@ -59,6 +68,44 @@ def asked(dialect: str, one: Exchange) -> bytes:
         body["tools"] = [{"name": name, "input_schema": {"type": "object"}} for name in names]
         body |= {"max_tokens": 100, "stream": one.is_stream}
     return json.dumps(body).encode()
+
+
+@cache
+def gone_on_from(dialect: str) -> frozenset[str]:
+    """Ids of answers and conversations of which some recorded request goes on."""
+    requests = [json.loads(one.request) for one in wire.every(dialect) if one.request]
+    kept = ("previous_response_id", "conversation")
+    return frozenset(str(request[name]) for request in requests for name in kept if request.get(name))
+
+
+def caller_of(dialect: str, one: Exchange) -> str:
+    """Who asks: each recording is a caller of its own, but for those that belong together at the provider."""
+    kept = gone_on_from(dialect)
+    asked = json.loads(one.request or b"{}")
+    if asked.get("previous_response_id") or asked.get("conversation"):
+        return "one-for-all-that-is-kept"
+    return "one-for-all-that-is-kept" if any(key.encode() in one.answer for key in kept) else one.id
+
+
+def declared(call: dict[str, Any]) -> dict[str, Any]:
+    """A tool of the Responses API that may be called so."""
+    kind, name = call.get("kind"), call["name"]
+    if kind in {None, "custom"}:
+        return {"type": kind or "function", "name": name}
+    if kind == "mcp-approval":
+        return {"type": "mcp", "server_label": LABEL, "server_url": "https://mcp.example.test"}
+    more = {"execution": "client"} if kind == "tool-search" else {}
+    return {"type": name.removesuffix("_call"), **more}
+
+
+def tool_of(one: Exchange, call: dict[str, Any]) -> str:
+    """The name under which a recorded call is judged."""
+    kind, name = call.get("kind"), str(call["name"])
+    if kind == "mcp-approval":
+        return f"mcp.{LABEL}.{name}"
+    if kind not in {None, "custom"}:
+        return name.removesuffix("_call")
+    return SPACES.get(one.id, "") + name
 
 
 def answer_of(one: Exchange, cuts: Iterable[int]) -> Raw:
@@ -87,7 +134,7 @@ class Stage:
 
         async def ask(one: Exchange) -> None:
             async with free, asyncio.timeout(30):
-                headers = {NAME: one.id, "authorization": f"Bearer key-of-{one.id}"}
+                headers = {NAME: one.id, "authorization": f"Bearer key-of-{caller_of(self.dialect, one)}"}
                 found[one.id] = await self.play.post(PATHS[self.dialect], body(one), headers)
 
         await asyncio.gather(*map(ask, ones))
@@ -134,7 +181,8 @@ async def staged(
     provider.respond(say)
     await shelf.policies(rules)
     before = asyncio.all_tasks()
-    settings = {"reask__per_turn": int(again is not None), "upstream__retries": 0}
+    settings: dict[str, object] = {"reask__per_turn": int(again is not None), "upstream__retries": 0}
+    settings["kept__background"] = "allow"
     async with shelf.play(tmp_path, rules, provider=provider, **settings) as play:
         stage = Stage(dialect, play)
         yield stage
@@ -149,15 +197,19 @@ def told_beside(one: Exchange) -> str:
         if isinstance(value, list):
             return [plain(part) for part in value if not is_call(part)]
         if isinstance(value, dict):
+            if str(value.get("type")).startswith(("response.function_call", "response.custom_tool")):
+                return {}
             return {
-                key: plain(part)
+                key: None if is_call(part) else plain(part)
                 for key, part in value.items()
                 if key not in {"tool_calls", "function_call", "partial_json"}
             }
         return value
 
     def is_call(part: Any) -> bool:
-        return isinstance(part, dict) and part.get("type") == "tool_use"
+        return isinstance(part, dict) and (
+            str(part.get("type")).endswith(("tool_use", "function_call", "_call", "approval_request"))
+        )
 
     if one.is_stream:
         lines = [line[5:].strip() for line in one.answer.decode().splitlines() if line.startswith("data:")]
@@ -166,7 +218,11 @@ def told_beside(one: Exchange) -> str:
         said = [plain(json.loads(one.answer))]
     # The refusal names the tool, in quotes.
     said += [f'"{call["name"]}"' for call in one.observed["tool_calls"]]
-    return "\n".join(json.dumps(part, ensure_ascii=False) for part in said)
+    return "\n".join(
+        json.dumps(part, ensure_ascii=False, separators=between)
+        for part in said
+        for between in ((", ", ": "), (",", ":"))
+    )
 
 
 def pieces_of(one: Exchange) -> set[str]:
