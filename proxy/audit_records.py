@@ -259,6 +259,9 @@ def edit_record(redactor: Redactor, run: Run, edit: RequestEdit, *, request_id: 
         "ask_usage": edit.ask_usage or None,
         "missing_results": [missing.call.id for missing in edit.missing_results] or None,
         "exchanges": [_refused_in(exchange) for exchange in edit.exchanges] or None,
+        "owed": [call.id for call, _ in edit.owed] or None,
+        "previous": edit.previous,
+        "results": len(edit.results) or None,
         "note": redactor.summary(edit.note) or None,
         "max_output": edit.max_output,
     }

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.core.fingerprint import call_fingerprint
-from proxy.core.results import FRUITLESS, StepStatus, ToolTraits
+from proxy.core.results import FRUITLESS, NO_TRAITS, StepStatus, ToolTraits
 from proxy.core.verdicts import Action, Verdict, refused_calls
 
 from .names import spelled
@@ -37,7 +37,6 @@ LONGEST_CYCLE = 8
 LOOPS = frozenset({"nudge", "same_call", "cycle"})
 PASSING = StepStatus.TEMPORARILY_UNAVAILABLE
 STOP_HINT = "Work with what you have, or say what is missing."
-_NO_TRAITS = ToolTraits()
 
 
 class ProgressCheck:
@@ -119,7 +118,7 @@ class _Turn:
 
     def traits(self, tool: str) -> ToolTraits:
         """What policy declares about the tool."""
-        return self._facts.decision.traits.get(tool) or self._facts.run.traits.get(tool) or _NO_TRAITS
+        return self._facts.decision.traits.get(tool) or self._facts.run.traits.get(tool) or NO_TRAITS
 
     def fingerprint(self, call: ToolCall) -> str:
         """The identity of a proposed call."""

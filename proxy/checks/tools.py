@@ -2,6 +2,8 @@
 
 | check | code | action | says |
 |---|---|---|---|
+| `tools.hosted` | `tool_ambiguous` | DENY | request: a tool that the provider runs has the name of one that the agent runs |
+| `tools.hosted` | `hosted_not_inspected` | PASS | request: the provider runs these tools; their calls are not seen before |
 | `tools.narrowed` | `tools_narrowed` | PASS | request: these tools are hidden from the model |
 | `tools.choice` | `tool_choice_unmet` | PASS | request: the forced tool may not be used, so the choice becomes free |
 | `tools.unknown` | `tool_unknown` | REASK | no tool of exactly this name (or of this kind) is on offer |
@@ -38,6 +40,7 @@ class ToolsCheck:
     def on_request(self, facts: Facts) -> Iterator[Verdict]:
         """Records what is hidden from the model, and what that does to a forced choice."""
         request, allowed = facts.request, facts.decision.allowed_tools
+        yield from _hosted(facts)
         if allowed is None:
             return
         hidden = [name for name in request.tool_names if name not in allowed]
@@ -68,6 +71,23 @@ class ToolsCheck:
     def on_answer(self, facts: Facts) -> Iterator[Verdict]:  # noqa: ARG002 - the seam's signature
         """Nothing to say."""
         yield from ()
+
+
+def _hosted(facts: Facts) -> Iterator[Verdict]:
+    """What the provider runs itself is judged when it is offered, and never again: that is recorded."""
+    tools, allowed = facts.request.tools, facts.decision.allowed_tools
+    hosted = [tool.name for tool in tools if tool.kind is ToolKind.HOSTED]
+    others = {tool.name for tool in tools if tool.kind is not ToolKind.HOSTED}
+    if both := [name for name in hosted if name in others]:
+        message = f"Tools that the provider runs have the names of tools that the agent runs: {listed(both)}. Rename these."
+        yield Verdict(
+            "tools.hosted", "tool_ambiguous", Action.DENY, message, reason_class="protocol_mismatch"
+        )
+    left = [name for name in hosted if allowed is None or name in allowed]
+    if left:
+        message = f"Run by the provider, their calls are not inspected: {listed(left)}."
+        fields = {"hosted": len(left)}
+        yield Verdict("tools.hosted", "hosted_not_inspected", Action.PASS, message, fields=fields)
 
 
 def usable(facts: Facts) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from .hygiene import rendered_results
 from .limits import Amounts, shortage
 from .messages import ChoiceMode, Problem, RequestEdit, ToolChoice
 from .reports import refusal_text, shown_name, stop_report
@@ -101,6 +102,7 @@ def base_edit(facts: Facts) -> RequestEdit:
         ask_usage=facts.request.stream and not facts.request.asks_usage,
         owed=kept.owed if kept else (),
         previous=kept.actual if kept and kept.actual != kept.shown else None,
+        results=rendered_results(facts.request.messages, facts.decision.traits, facts.settings.results),
     )
 
 

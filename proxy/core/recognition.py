@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .fingerprint import call_fingerprint, folded, result_identity
 from .limits import Amounts
 from .messages import Role
-from .results import StepStatus, ToolTraits, classify
+from .results import NO_TRAITS, StepStatus, ToolTraits, classify
 from .runs import Outcome, Run, RunChange, Step, applied
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 POLICY_TEXT_BYTES = 16_384
 """Characters of arguments and of a result that are kept with a step, for policies and reports."""
 ASSISTANTS_TRIED = 3
-NO_TRAITS = ToolTraits()
 
 
 def prefix_chain(messages: Sequence[Message], previous: str = "") -> list[bytes]:

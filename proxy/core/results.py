@@ -72,6 +72,13 @@ class ToolTraits:
     status_rules: tuple[StatusRule, ...] = ()
     polling: bool = False
     """The same call with the same result is what this tool is for; only its own limits stop it."""
+    truncate: int = 0
+    """Characters of a result that the model reads; 0: all."""
+    fence: bool = False
+    """What it returns comes from outside: the model reads it between marks."""
+
+
+NO_TRAITS = ToolTraits()
 
 
 # --- which kind of result is this? ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
+from .hygiene import Rendering
 from .limits import Limits, Shortage
 from .runs import Identity, Run
 
@@ -113,6 +114,8 @@ class CheckSettings:
     """Calls without a result get one that says so; False: the request is refused (C7)."""
     max_argument_depth: int = 64
     max_argument_bytes: int = 262_144
+    results: Rendering = field(default_factory=Rendering)
+    """How the model reads what tools returned."""
 
     def mode(self, name: str) -> Mode:
         """The mode of the check (or part of a check) with this dotted name."""

@@ -244,13 +244,14 @@ def tools_of(entry: Json) -> list[Tool]:
             ]
             return [Tool(f"{family}.{name}", size=0 if place else size) for place, name in enumerate(names)]
     if kind == "mcp_toolset":
-        return [Tool(server_tool(text_of(entry.get("mcp_server_name"))), ToolKind.HOSTED, size=size)]
+        name = server_tool(text_of(entry.get("mcp_server_name")))
+        return [Tool(name, ToolKind.HOSTED, size=size, options=entry)]
     if kind in {"", "custom"} or isinstance(entry.get("input_schema"), dict):
         schema = entry.get("input_schema")
         return [Tool(name, ToolKind.FUNCTION, schema if isinstance(schema, dict) else None, size)]
     if kind.startswith(_CLIENT_TOOLS):
         return [Tool(name, size=size)]
-    return [Tool(name or kind, ToolKind.HOSTED, size=size)]
+    return [Tool(name or kind, ToolKind.HOSTED, size=size, options=entry)]
 
 
 def server_tool(server: str) -> str:

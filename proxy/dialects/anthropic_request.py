@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -42,6 +43,7 @@ _CHOICES = {"auto": ChoiceMode.AUTO, "any": ChoiceMode.REQUIRED, "none": ChoiceM
 # A coding agent puts a line about its own billing in front of the system prompt, different in each request.
 _BILLING = "x-anthropic-billing-header:"
 _SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,64})\Z")
+_SECRETS = frozenset({"authorization_token"})
 
 
 def parsed(body: bytes, what: str) -> Json:
@@ -148,11 +150,19 @@ def _tools(read: Json, raw_messages: list[Any]) -> tuple[Tool, ...]:
             tools += [tool for entry in inline if entry is not None for tool in tools_of(entry)]
     names = {tool.name for tool in tools}
     raw_servers = read.get("mcp_servers")
+    options: dict[str, Json] = {}
     for entry in blocks_of(raw_servers) if isinstance(raw_servers, list) else ():
         name = server_tool(text_of(entry.get("name")))
+        kept = {key: value for key, value in entry.items() if key not in _SECRETS}
+        options[name] = {**kept, "server_url": text_of(entry.get("url"))}
         if name not in names:
             tools.append(Tool(name, ToolKind.HOSTED, size=len(compact(entry))))
-    return tuple(tools)
+    return tuple(
+        replace(tool, options={**(tool.options or {}), **options[tool.name]})
+        if tool.kind is ToolKind.HOSTED and tool.name in options
+        else tool
+        for tool in tools
+    )
 
 
 def _choice(raw: object) -> ToolChoice:

@@ -25,8 +25,8 @@ from proxy.core.messages import (
     ToolKind,
 )
 
-from .openai_chat_parts import Json, call_parts, dumped, is_text_part, objects, text_part
-from .openai_chat_request import chosen_name, read_choice, read_tool
+from .openai_chat_parts import Json, call_parts, dumped, is_text_part, objects, text, text_part
+from .openai_chat_request import ONLINE, SWITCHES, chosen_name, read_choice, read_tool
 from .texts import content_with
 
 _APART = "\n\n"
@@ -54,6 +54,8 @@ def edit_request(body: bytes, edit: RequestEdit) -> bytes:
         if edit.missing_results or edit.exchanges or edit.note:
             draft.add_messages(edit)
         return json_text.spliced(body, draft.splices())
+    except Malformed:
+        raise
     except (ValueError, AttributeError, TypeError, LookupError):
         raise Malformed("the body is no request that can be edited") from None
 
@@ -77,6 +79,12 @@ class _Draft:
 
     def choose_tools(self, edit: RequestEdit) -> None:
         """Takes out the tools that do not stay, then sees to the tool choice."""
+        if edit.keep_tools is not None:
+            self._drop.update(key for key in SWITCHES if key in self._request and key not in edit.keep_tools)
+            if text(self._request.get("model")).endswith(ONLINE) and ONLINE[1:] not in edit.keep_tools:
+                raise Malformed(
+                    f"a model whose name ends in {ONLINE} searches the web, which is not allowed here"
+                )
         for key, member in _CHOICE_MEMBER.items():
             tools = objects(self._request.get(key))
             names = [read_tool(tool, legacy=key == "functions")[0] for tool in tools]
@@ -209,11 +217,11 @@ def _exchange_messages(exchange: Exchange) -> Iterator[bytes]:
     ids = {part.id for part in parts if part.at is not None}
     first = min((call.key[0] for call, _ in exchange.results), default=0)
     yield exchange.message
-    for call, text in exchange.results:
+    for call, said in exchange.results:
         if call.key[0] == first and call.id in ids:
-            yield _result(call, text, legacy=False)
+            yield _result(call, said, legacy=False)
         elif call.key[0] == first and any(part.at is None and part.name == call.name for part in parts):
-            yield _result(call, text, legacy=True)
+            yield _result(call, said, legacy=True)
 
 
 def _text_messages(exchange: TextExchange) -> Iterator[bytes]:

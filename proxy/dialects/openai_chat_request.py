@@ -40,7 +40,19 @@ _MODES = {
     "required": ChoiceMode.REQUIRED,
     "any": ChoiceMode.REQUIRED,
 }
-_MEANS_NOTHING: tuple[object, ...] = ([], {}, None)
+_MEANS_NOTHING: tuple[object, ...] = ([], None)
+SWITCHES = (
+    "web_search_options",
+    "plugins",
+    "search_parameters",
+    "compound_custom",
+    "connectors",
+    "enable_search",
+)
+"""Members of the body by which providers run tools of their own: OpenAI, OpenRouter, xAI, Groq, Cohere, Qwen."""
+ONLINE = ":online"
+"""OpenRouter searches the web for a model whose name ends so."""
+_SECRETS = frozenset({"authorization", "headers"})
 _MEDIA_KEYS = frozenset({"data", "file_data", "b64_json"})
 _READ_DEPTH = 8
 
@@ -55,7 +67,11 @@ def parse_request(body: bytes, dialect: str) -> Request:
         dialect=dialect,
         model=typed(request, "model", str, "text") or "",
         messages=tuple(_messages(messages)),
-        tools=(*_tools(request, "tools"), *_tools(request, "functions")),
+        tools=(
+            *_tools(request, "tools"),
+            *_tools(request, "functions"),
+            *_switched_on(request, typed(request, "model", str, "text") or ""),
+        ),
         tool_choice=_tool_choice(request),
         stream=stream,
         choices=number(request, "n", least=1, most=MAX_CHOICES) or 1,
@@ -137,7 +153,9 @@ def _legacy_id(message: Json, open_legacy: list[ToolCall]) -> str:
 def _digest(message: Json) -> bytes:
     """Less what may come and go without a change of meaning: cache marks, absent against empty members."""
     plain = {
-        key: value for key, value in message.items() if key != "cache_control" and value not in _MEANS_NOTHING
+        key: value
+        for key, value in message.items()
+        if key != "cache_control" and value not in (*_MEANS_NOTHING, {})
     }
     content = plain.get("content")
     if isinstance(content, list):
@@ -185,7 +203,19 @@ def _tools(request: Json, key: str) -> Iterator[Tool]:
             name, kind, schema = read_tool(tool, legacy=key == "functions")
         except Malformed as fault:
             raise Malformed(f"{key}[{place}]: {fault}") from None
-        yield Tool(name, kind, schema, len(dumped(tool)))
+        options = {key: value for key, value in tool.items() if key not in _SECRETS}
+        yield Tool(name, kind, schema, len(dumped(tool)), options if kind is ToolKind.HOSTED else None)
+
+
+def _switched_on(request: Json, model: str) -> Iterator[Tool]:
+    """Tools that the provider runs and that stand outside `tools`: members of the body, and one kind of model name."""
+    for key in SWITCHES:
+        value = request.get(key)
+        if value not in _MEANS_NOTHING and value is not False:
+            options = value if isinstance(value, dict) else {key: value}
+            yield Tool(key, ToolKind.HOSTED, size=len(dumped(value)), options=options)
+    if model.endswith(ONLINE):
+        yield Tool(ONLINE[1:], ToolKind.HOSTED, options={"model": model})
 
 
 def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mapping[str, object] | None]:

@@ -55,6 +55,8 @@ def edit_request(body: bytes, edit: RequestEdit) -> bytes:
         if edit.max_output is not None:
             draft.lower_output(edit.max_output)
         return json_text.spliced(body, draft.splices())
+    except Malformed:
+        raise
     except (ValueError, AttributeError, TypeError, LookupError):
         raise Malformed("the body is no request that can be edited") from None
 

@@ -169,7 +169,7 @@ def _bounds(value: object, what: str) -> Bounds:
 
 
 def _traits(value: object, what: str) -> ToolTraits:
-    known = frozenset({"effect", "risk", "status_rules", "polling", *_LISTS})
+    known = frozenset({"effect", "risk", "status_rules", "polling", "truncate", "fence", *_LISTS})
     traits = _members(value, what, known)
     effect = _is(traits.get("effect", "unknown"), str, f"{what}.effect")
     risk = _is(traits.get("risk", "unknown"), str, f"{what}.risk")
@@ -185,6 +185,8 @@ def _traits(value: object, what: str) -> ToolTraits:
             _status_rule(rule, what) for rule in _is(traits.get("status_rules", []), list, what)
         ),
         polling=_is(traits.get("polling", False), bool, f"{what}.polling"),
+        truncate=_count(traits.get("truncate", 0), f"{what}.truncate"),
+        fence=_is(traits.get("fence", False), bool, f"{what}.fence"),
         **lists,
     )
 

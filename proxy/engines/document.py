@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from proxy.core.messages import Request, Role, ToolCall, ToolKind, Turn
+from proxy.core.messages import Request, Role, Tool, ToolCall, ToolKind, Turn
 from proxy.core.names import fold_name
 from proxy.core.results import StepStatus
 from proxy.core.runs import Identity, Run, Step
@@ -64,7 +64,7 @@ def build_input(  # noqa: PLR0913 - the facts of one decision
             "declared_tools": [cleaned(name) for name in request.tool_names],
         },
         "task": _task(request),
-        "tools": [_tool(tool.name, tool.kind) | {"declared": True} for tool in request.tools],
+        "tools": [_offered(tool) for tool in request.tools],
         "calls": list(_calls(calls, parsed_arguments)),
         "run": _run(run, now),
     }
@@ -160,6 +160,13 @@ def folded_text(text: str) -> str:
 
 def _tool(name: str, kind: ToolKind) -> dict[str, Any]:
     return {"name": cleaned(name), "folded": fold_name(name), "hosted": kind is ToolKind.HOSTED}
+
+
+def _offered(tool: Tool) -> dict[str, Any]:
+    entry = _tool(tool.name, tool.kind) | {"declared": True}
+    if tool.options is not None:
+        entry["options"] = exact(tool.options, "the options of a tool that the provider runs")
+    return entry
 
 
 def _calls(

@@ -110,6 +110,8 @@ class ToolRules(Part):
     object_arguments: list[ArgumentPath] = []
     status_rules: list[StatusRule] = []
     polling: bool = False
+    truncate: Positive = 1
+    fence: bool = False
     roles: Names = []
     arguments: dict[ArgumentPath, Constraint] = {}
 
@@ -158,6 +160,7 @@ class LayerRules(Part):
     roles: dict[Name, Grant] = {}
     allowed_tools: Names = []
     denied_tools: Names = []
+    servers: Names = []
     tools: dict[Name, ToolRules] = {}
     limits: LimitRules = LimitRules()
 

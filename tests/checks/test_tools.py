@@ -148,3 +148,23 @@ def test_a_server_that_was_offered_may_be_asked_for_its_tools() -> None:
     assert verdict.code == "tool_unknown"
     (verdict,) = judge_calls(facts(call("mcp.mail.send"), request=server))
     assert verdict.code == "tool_unknown"
+
+
+def test_a_tool_that_the_provider_runs_is_recorded_as_not_inspected() -> None:
+    """D1, C022: judged when it is offered, never again."""
+    offered = request(tools=(Tool("web_search", ToolKind.HOSTED), Tool("read_repo")))
+    (verdict,) = judge_request(facts(request=offered))
+    assert (verdict.check, verdict.code, verdict.action) == (
+        "tools.hosted",
+        "hosted_not_inspected",
+        Action.PASS,
+    )
+    hidden = judge_request(facts(request=offered, decision=READ_ONLY))
+    assert [each.code for each in hidden] == ["tools_narrowed"]
+
+
+def test_a_tool_that_the_provider_runs_cannot_borrow_an_allowed_name() -> None:
+    """Tools are permitted by name: two of one name and different kinds are refused."""
+    offered = request(tools=(Tool("read_repo", ToolKind.HOSTED), Tool("read_repo")))
+    said = judge_request(facts(request=offered, decision=READ_ONLY))
+    assert ("tool_ambiguous", Action.DENY) in [(each.code, each.action) for each in said]

@@ -9,12 +9,14 @@ from proxy.core.messages import (
     ChoiceMode,
     Malformed,
     Request,
+    RequestEdit,
     Role,
     ToolCall,
     ToolChoice,
     ToolKind,
     ToolResult,
 )
+from proxy.dialects.openai_chat import OPENAI_CHAT
 from proxy.dialects.openai_chat_request import parse_request
 
 USER = {"role": "user", "content": "Hi"}
@@ -279,3 +281,42 @@ def test_a_very_deep_request_is_refused() -> None:
         body = b'{"messages":[{"role":"user","x":' + b"[" * depth + b"]" * depth + b"}]}"
         with pytest.raises(Malformed):
             parse_request(body, "openai-chat")
+
+
+@pytest.mark.parametrize(
+    ("more", "tool"),
+    [
+        ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
+        ({"web_search_options": {}}, "web_search_options"),
+        ({"plugins": [{"id": "web"}]}, "plugins"),
+        ({"search_parameters": {"mode": "on"}}, "search_parameters"),
+        ({"enable_search": True}, "enable_search"),
+    ],
+)
+def test_tools_of_the_provider_that_stand_outside_tools_are_offered_too(
+    more: dict[str, Any], tool: str
+) -> None:
+    """D1: what is switched on by a member of its own is judged by that name, and taken away with it."""
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **more}).encode()
+    offered = OPENAI_CHAT.parse_request(body).tool(tool)
+    assert offered is not None
+    assert offered.kind is ToolKind.HOSTED
+    assert offered.options is not None
+    without = OPENAI_CHAT.edit_request(body, RequestEdit(keep_tools=frozenset()))
+    assert OPENAI_CHAT.parse_request(without).tools == ()
+    kept = OPENAI_CHAT.edit_request(body, RequestEdit(keep_tools=frozenset({tool})))
+    assert OPENAI_CHAT.parse_request(kept).tool(tool) is not None
+
+
+@pytest.mark.parametrize("more", [{"web_search_options": None}, {"plugins": []}, {"enable_search": False}])
+def test_what_is_switched_off_offers_nothing(more: dict[str, Any]) -> None:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **more}).encode()
+    assert OPENAI_CHAT.parse_request(body).tools == ()
+
+
+def test_a_model_that_searches_cannot_be_asked_without() -> None:
+    """The name of the model is not rewritten: what it does is refused instead."""
+    body = json.dumps({"model": "maple:online", "messages": [{"role": "user", "content": "x"}]}).encode()
+    assert OPENAI_CHAT.parse_request(body).tool_names == ("online",)
+    with pytest.raises(Malformed, match="searches the web"):
+        OPENAI_CHAT.edit_request(body, RequestEdit(keep_tools=frozenset()))

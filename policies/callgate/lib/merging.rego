@@ -28,6 +28,8 @@ _unsaid := {
 	"identity_fields": [],
 	"status_rules": [],
 	"polling": false,
+	"truncate": 0,
+	"fence": false,
 }
 
 # METADATA
@@ -42,7 +44,13 @@ merged_traits(entries) := object.union(_unsaid, object.filter(entries[0], object
 	"identity_fields": _first(entries, "identity_fields"),
 	"status_rules": [rule | some entry in entries; some rule in entry.status_rules],
 	"polling": _all_poll(entries),
+	"truncate": _shortest([entry.truncate | some entry in entries; entry.truncate]),
+	"fence": true in {entry.fence | some entry in entries},
 }
+
+_shortest(lengths) := min(lengths) if {
+	count(lengths) > 0
+} else := 0
 
 _strictest(order, said) := stated[0] if {
 	stated := [word | some word in order; word in said]

@@ -144,9 +144,11 @@ test_denies_the_laxer_of_two_traits if {
 	rules := object.union(_rules, {
 		"org": {"tools": {"read": {
 			"effect": "read", "risk": "low", "polling": true, "identity_fields": ["id"], "volatile_arguments": ["t"],
+			"truncate": 900,
 		}}},
 		"teams": {"blue": {"tools": {"read": {
 			"effect": "write", "risk": "high", "identity_fields": ["v"], "volatile_arguments": ["n"],
+			"truncate": 800, "fence": true,
 			"status_rules": [{"contains": "gone", "status": "not_found"}],
 		}}}},
 	})
@@ -160,6 +162,8 @@ test_denies_the_laxer_of_two_traits if {
 		"volatile_arguments": ["n", "t"],
 		"volatile_results": [],
 		"status_rules": [{"contains": "gone", "status": "not_found"}],
+		"truncate": 800,
+		"fence": true,
 	}}
 }
 

@@ -67,6 +67,19 @@ _refusals contains {"layer": each.layer, "rule": "tools.roles", "names": names} 
 	count(names) > 0
 }
 
+# What the provider runs itself cannot be judged call by call, so its servers are when they are offered.
+_refusals contains {"layer": each.layer, "rule": "servers", "names": names} if {
+	some each in _rule_layers
+	is_array(each.rules.servers)
+	names := {tool.name |
+		some tool in input.tools
+		tool.hosted
+		startswith(tool.name, "mcp.")
+		not lib.listed(each.rules.servers, object.get(object.get(tool, "options", {}), "server_url", ""))
+	}
+	count(names) > 0
+}
+
 _has_role(roles) if {
 	some role in _roles
 	role in roles

@@ -162,3 +162,26 @@ test_denies_what_the_rego_of_a_layer_does_not_list if {
 	decision.allowed_tools == ["read"]
 	{denial.layer | some denial in decision.deny} == {"team.blue"}
 }
+
+_server := {"name": "mcp.mail", "folded": "mcp.mail", "hosted": true, "declared": true}
+
+_serves(url) := object.union(_server, {"options": {"type": "mcp", "server_url": url}})
+
+_allowed_of(tool, layer) := decision.allowed_tools if {
+	decision := main.decision with input as {"phase": "request", "tools": [tool]}
+		with data.rules as {"profile": "starter", "org": layer, "teams": {}, "agents": {}}
+}
+
+test_allows_a_server_that_is_listed if {
+	layer := {"servers": ["https://mail.example/*"]}
+	_allowed_of(_serves("https://mail.example/mcp"), layer) == null
+	_allowed_of(_serves("https://other.example/mcp"), {}) == null
+}
+
+test_denies_a_server_that_is_not_listed if {
+	layer := {"servers": ["https://mail.example/*"]}
+	_allowed_of(_serves("https://mail.example.evil/mcp"), layer) == []
+	_allowed_of(_serves("http://mail.example/mcp"), layer) == []
+	_allowed_of(_server, layer) == []
+	_allowed_of(_serves("https://mail.example/mcp"), {"servers": []}) == []
+}
