@@ -207,9 +207,8 @@ def told_beside(one: Exchange) -> str:
         return value
 
     def is_call(part: Any) -> bool:
-        return isinstance(part, dict) and (
-            str(part.get("type")).endswith(("tool_use", "function_call", "_call", "approval_request"))
-        )
+        kind = str(part.get("type")) if isinstance(part, dict) else ""
+        return kind == "tool_use" or kind.endswith(("_call", "approval_request"))
 
     if one.is_stream:
         lines = [line[5:].strip() for line in one.answer.decode().splitlines() if line.startswith("data:")]
