@@ -169,8 +169,8 @@ class OllamaReader:
         if not self._started:
             self._started, self._model = True, text(value.get("model"))
             events.insert(0, TurnStarted("", self._model))
-        for key, call in zip(keys, self._calls[len(self._calls) - len(keys) :], strict=True):
-            events += [CallDelta(key), CallReady(call)]
+        for ready in self._calls[len(self._calls) - len(keys) :]:
+            events += [CallDelta(ready.key), CallReady(ready)]
         usage = usage_of(value)
         if usage is not None:
             self._usage = usage

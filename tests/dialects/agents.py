@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import anthropic
+import botocore.exceptions
+import botocore.parsers
 import ollama
 import openai
 
-from tests.dialects import chat_agent, messages_agent, ollama_agent, responses_agent
+from tests.dialects import bedrock_agent, chat_agent, messages_agent, ollama_agent, responses_agent
 
 Call = tuple[str, str, Any]
 """Id, name, and the arguments as a value (the very text where they are no JSON)."""
@@ -59,6 +61,10 @@ class Agent:
     """The JSON value in a frame; None: it holds none."""
     frame_with: Callable[[bytes, Any], bytes] = _frame_with
     """The frame with another value."""
+    is_strict: bool = False
+    """The SDK refuses answers that hold more than it knows."""
+    path: str = ""
+    """Of its requests, where that says something of them."""
     recorded_loops: int = 51
     """At least so many recorded answers are followed by their results."""
 
@@ -66,6 +72,9 @@ class Agent:
 SDK_FAULTS = (
     openai.OpenAIError,
     anthropic.AnthropicError,
+    botocore.exceptions.BotoCoreError,
+    botocore.exceptions.ClientError,
+    botocore.parsers.ResponseParserError,
     ollama.ResponseError,
     AssertionError,
     AttributeError,
@@ -311,9 +320,60 @@ def _ollama() -> Agent:
     )
 
 
+def _converse_read(message: Any) -> Read:
+    uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
+    calls = tuple((use["toolUseId"], use["name"], use["input"]) for use in uses if not use.get("type"))
+    return Read("", "".join(block.get("text", "") for block in message["content"]), calls)
+
+
+def _converse() -> Agent:
+    called = {"toolUse": {"toolUseId": "call_0", "name": "read_note", "input": {"id": 1}}}
+    tools = [
+        {"toolSpec": {"name": name, "inputSchema": {"json": {"type": "object", "properties": {}}}}}
+        for name in ("read_note", "delete_note")
+    ]
+    result = {"toolResult": {"toolUseId": "call_0", "content": [{"text": "not it"}]}}
+    request = {
+        "messages": [
+            {"role": "user", "content": [{"text": "Read note 4 and delete note 9."}]},
+            {"role": "assistant", "content": [called]},
+            {"role": "user", "content": [result]},
+        ],
+        "toolConfig": {"tools": tools, "toolChoice": {"auto": {}}},
+    }
+    text = json.dumps(DELETE, ensure_ascii=False)
+    uses = [
+        {"toolUse": {"toolUseId": id_, "name": name, "input": arguments}}
+        for id_, name, arguments in zip(IDS, ("read_note", "delete_note"), (READ, DELETE), strict=True)
+    ]
+    return Agent(
+        request=json.dumps(request, indent=1).encode(),
+        stream=bedrock_agent.opening()
+        + bedrock_agent.text(0, SAID[:8], SAID[8:])
+        + bedrock_agent.call(1, IDS[0], "read_note", "", json.dumps(READ))
+        + bedrock_agent.call(2, IDS[1], "delete_note", "", text[:5], text[5:])
+        + bedrock_agent.ending(),
+        whole=json.dumps(bedrock_agent.whole({"text": SAID}, *uses), indent=2, ensure_ascii=False).encode(),
+        text=SAID,
+        ids=IDS,
+        reads_stream=lambda body: _converse_read(bedrock_agent.sdk_streams(body)),
+        reads_whole=lambda body: _converse_read(bedrock_agent.sdk_reads(body)),
+        has_answer_ids=False,
+        forbids_calls="words",
+        reads_problem=json.loads,
+        is_lines=False,
+        value_in=bedrock_agent.value_in,
+        frame_with=bedrock_agent.frame_with,
+        recorded_loops=10,
+        is_strict=True,
+        path=f"/model/{bedrock_agent.MODEL}/converse-stream",
+    )
+
+
 AGENTS = {
     "openai-chat": _chat(),
     "openai-responses": _responses(),
     "anthropic-messages": _messages(),
     "ollama": _ollama(),
+    "bedrock-converse": _converse(),
 }

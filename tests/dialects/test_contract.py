@@ -349,6 +349,8 @@ def test_with_every_call_refused_the_sdk_reads_an_answer_without_them(
         body = dialect.edit_response(one.answer, turn, {call.key for call in turn.calls}, NOTE, ())
         assert dialect.parse_response(body, fresh_ids()).calls == (), one.id
         assert_no_trace(dialect, body, turn, b"")
+        if sdk(judge, one.answer) is None and AGENTS[dialect.name].is_strict:
+            continue
         after = judge(body)
         assert after.calls == (), one.id
         assert NOTE in after.text, one.id
@@ -462,7 +464,7 @@ def test_recorded_requests_are_read_as_an_independent_reader_read_them(
 ) -> None:
     """A3, C1: every call and every result in the history, by id; a search for tools that the provider ran is neither."""
     for one in requests:
-        request = dialect.parse_request(one.request)
+        request = dialect.parse_request(one.request, one.path)
         results = [result.call_id for message in request.messages for result in message.results]
         calls = [call.id for message in request.messages for call in message.calls]
         searched = {"", None, *re.findall(r'"call_id": "(\w+)", "execution": "server"', one.request.decode())}

@@ -28,6 +28,8 @@ class Exchange:
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     """Of the answer, as far as they were recorded."""
+    path: str = ""
+    """Of the request."""
 
 
 def recorded(dialect: str) -> tuple[Exchange, ...]:
@@ -58,6 +60,7 @@ def every(dialect: str) -> tuple[Exchange, ...]:
                 observed=entry["observed"],
                 status=answer["status"],
                 headers=tuple(answer["headers"].items()),
+                path=entry["request"]["path"] or "",
             )
         )
     return tuple(found)
