@@ -146,10 +146,11 @@ class _Draft:
             self._drop.update(("previous_response_id", "conversation"))
         elif edit.previous and not conversation:
             self._put["previous_response_id"] = quoted(edit.previous)
-        native = [one for one in edit.exchanges if isinstance(one, Exchange)]
-        if native and (conversation or self._request.get("previous_response_id")) and edit.previous != "":
-            self._go_on(native[-1], edit, in_conversation=conversation)
-            return
+        for at in reversed(range(len(edit.exchanges))):
+            exchange = edit.exchanges[at]
+            if isinstance(exchange, Exchange) and self._is_kept(exchange, edit):
+                self._go_on(exchange, edit, edit.exchanges[at + 1 :], in_conversation=conversation)
+                return
         tail: list[bytes] = []
         for missing in edit.missing_results:
             tail += self._missing(missing.message_index, output_item(missing.call, missing.text))
@@ -169,11 +170,28 @@ class _Draft:
             return
         self._add(owed, tail)
 
-    def _go_on(self, exchange: Exchange, edit: RequestEdit, *, in_conversation: bool) -> None:
+    def _is_kept(self, exchange: Exchange, edit: RequestEdit) -> bool:
+        """Whether the provider keeps the answer that was refused, and all that led to it."""
+        if edit.previous == "":
+            return False
+        if self._request.get("conversation") is not None:
+            return True
+        goes_on = bool(edit.previous or self._request.get("previous_response_id"))
+        return goes_on and bool(exchange.answer) and self._request.get("store") is not False
+
+    def _go_on(
+        self,
+        exchange: Exchange,
+        edit: RequestEdit,
+        later: Sequence[Exchange | TextExchange],
+        *,
+        in_conversation: bool,
+    ) -> None:
         """The refusals alone, behind the kept answer that holds the calls; all before it is at the provider."""
-        if not in_conversation and exchange.answer:
+        if not in_conversation:
             self._put["previous_response_id"] = quoted(exchange.answer)
         items = [output_item(call, said) for call, said in exchange.results]
+        items += [part for one in later for part in self._refused(one)]
         items += [_user_item(edit.note)] if edit.note else []
         self._put["input"] = b"[" + b",".join(items) + b"]"
         self._inner = (
