@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from . import __version__, logs, start_report
+from . import __version__, logs, route_table, start_report
 from .admin import Readiness
 from .assembly import parts_of, reloading_on_signal
 from .config import SettingsFault, load_settings
@@ -96,13 +96,14 @@ async def _serve(settings: Settings) -> None:
 
 @app.command()
 def check(config: ConfigFile = None) -> None:
-    """Check settings and policies without serving; say where each fault is."""
+    """Check settings and policies without serving; say where each fault is, and which routes are guarded or refused."""
     settings = _settings(config, {})
     faults, lines = _run(start_report.examined(settings))
     out.print(lines, markup=False)
     if faults:
         _complain(faults)
         raise typer.Exit(1)
+    route_table.print_routes(out, settings)
 
 
 @app.command("test")

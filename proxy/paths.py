@@ -142,7 +142,7 @@ class _Table:
         self._patterns: list[tuple[re.Pattern[str], Dialect, Route]] = []
         self._opened: set[int] = set()
         for dialect, name in dialects:
-            opened = list(_opened(name, settings))
+            opened = list(opened_routes(name, settings))
             self._opened.update(map(id, opened))
             for route in (*dialect.routes, *opened):
                 if _HOLE.search(route.path):
@@ -236,7 +236,8 @@ def _rank(route: Route) -> int:
     return _RANK[route.kind]
 
 
-def _opened(provider: str, settings: Settings) -> Iterator[Route]:
+def opened_routes(provider: str, settings: Settings) -> Iterator[Route]:
+    """The routes that were opened by name at this provider (its name in the settings)."""
     for route in settings.upstream.provider(provider).open_routes:
         method, _, path = route.partition(" ")
         yield Route(method, path, RouteKind.PASSED)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from .dialects import DIALECTS
 from .engines import open_policies
 from .errors import EngineFault
+from .provider_settings import setting_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .dialects import Dialect
     from .engines import Policies
     from .serving import Started
     from .settings import Settings
@@ -33,9 +35,27 @@ def lines(settings: Settings, policies: Policies, at: Started) -> str:
 
 def _base_urls(settings: Settings, url: str) -> Iterator[str]:
     for dialect in DIALECTS:
-        provider = settings.upstream.provider(dialect.name).base_url or dialect.base_url
-        paths = ", ".join(f"{route.method} {route.path}" for route in dialect.routes if route.guarded)
-        yield f"{dialect.name}: base URL {url}{dialect.sdk_base_path} -> {provider}   ({paths})"
+        base = settings.upstream.provider(dialect.name).base_url
+        first, *more = (f"{route.method} {route.path}" for route in dialect.routes if route.guarded)
+        also = f" and {len(more)} more" if more else ""
+        yield f"{dialect.name}: base URL {url}{_behind(dialect, base)} -> {base or dialect.base_url}   ({first}{also})"
+    for name, provider in settings.upstream.named.items():
+        dialect = next(
+            each for each in DIALECTS if setting_name(each.name) == setting_name(provider.dialect or "")
+        )
+        base = provider.base_url
+        models = f", also for models {', '.join(provider.models)}" if provider.models else ""
+        yield (
+            f"{name}: base URL {url}/{name}{_behind(dialect, base)} -> {base or dialect.base_url}   "
+            f"({dialect.name}{models})"
+        )
+
+
+def _behind(dialect: Dialect, base: str | None) -> str:
+    """What the agent's base URL has behind Callgate's: what the SDK is used to, unless the provider has another path."""
+    path = (base or dialect.base_url).partition("://")[2].partition("/")[2]
+    usual = dialect.sdk_base_path
+    return usual if not path or f"/{path}".endswith(usual) else ""
 
 
 def _in_force(settings: Settings, policies: Policies) -> Iterator[str]:

@@ -59,3 +59,32 @@ async def test_a_bad_policy_is_said_with_line_and_column(tmp_path: Path) -> None
     faults, _ = await start_report.examined(settings)
 
     assert any("mine.rego:4:7" in fault for fault in faults), faults
+
+
+async def test_a_named_provider_has_a_base_url_of_its_own() -> None:
+    """F1: what to set, with what the provider has in front of its paths."""
+    settings = load_settings(
+        overrides={
+            "upstream.near.dialect": "openai-chat",
+            "upstream.near.base_url": "https://api.near.example/openai/v1",
+            "upstream.near.models": ["llama-*", "qwen*"],
+            "upstream.near.credential": "near-key",
+            "upstream.far.dialect": "openai-chat",
+            "upstream.far.base_url": "https://far.example/api/paas/v4",
+            "upstream.here.dialect": "openai-chat",
+            "upstream.here.base_url": "http://127.0.0.1:11434",
+        },
+        environment={},
+    )
+
+    _, said = await start_report.examined(settings)
+
+    assert (
+        "near: base URL http://127.0.0.1:8788/near/v1 -> https://api.near.example/openai/v1   "
+        "(openai-chat, also for models llama-*, qwen*)" in said
+    )
+    assert (
+        "far: base URL http://127.0.0.1:8788/far -> https://far.example/api/paas/v4   (openai-chat)" in said
+    )
+    assert "here: base URL http://127.0.0.1:8788/here/v1 -> http://127.0.0.1:11434   (openai-chat)" in said
+    assert "near-key" not in said
