@@ -24,6 +24,7 @@ from proxy import dialects, queries
 from proxy.core.runs import Identity
 from proxy.errors import ClientFault
 from proxy.settings import ApiKey, IdentitySettings, Settings
+from proxy.signing import signing_key
 
 _SAID = re.compile(r"[ -~]{1,256}")
 _BETWEEN_WORDS = re.compile(r"[\s,;=\"']+")
@@ -75,14 +76,18 @@ def equipped(caller: Caller, provider: str, settings: Settings) -> Caller:
     configured.
     """
     own = caller.key.credentials.get(provider) if caller.key else None
-    given = own if own is not None else settings.upstream.provider(provider).credential
+    configured = settings.upstream.provider(provider)
+    given = own if own is not None else configured.credential
     credential = given.get_secret_value() if given is not None else None
+    signs = configured.signer is not None
+    if credential is None and signs:
+        credential = ""  # the signature takes its place
     if credential is None and caller.key is not None:
         raise _no_credential(caller.key, provider)
     # Where callers are told apart, the provider's key is for those who are known: else a caller would leave its own
     # layer, and keep the key, by sending none.
     tells_apart = settings.identity.api_keys or settings.identity.trusted_header.trusted_networks
-    if credential and tells_apart and not caller.is_known:
+    if (credential or signs) and tells_apart and not caller.is_known:
         credential = None
     return replace(caller, credential=credential)
 
@@ -130,6 +135,9 @@ def _credentials(headers: MultiMapping[str], path: str) -> Iterator[str]:
         for value in headers.getall(name, ()):
             scheme, _, rest = value.strip().partition(" ")
             key = rest.strip() if scheme.lower() == "bearer" else value.strip()
+            if signing := signing_key(value):
+                # The signature is another one in each request.
+                key = f"sigv4:{signing}"
             if key:
                 yield key
     if "?" in path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Self
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -39,6 +40,36 @@ def taken_segments() -> frozenset[str]:
     return _OURS.union(first for first in firsts if "{" not in first)
 
 
+class Signer(Part):
+    """Requests are signed for AWS with these credentials. Needs the extra `bedrock`."""
+
+    region: str
+    """AWS region that is signed for, e.g. `us-east-1`."""
+    service: str = "bedrock"
+    """AWS service that is signed for."""
+    access_key_id: SecretStr | None = None
+    """Access key id; with `secret_access_key`."""
+    secret_access_key: SecretStr | None = None
+    """Secret access key."""
+    session_token: SecretStr | None = None
+    """Session token of temporary credentials."""
+    chain: bool = False
+    """Instead of keys: what botocore finds on this machine (variables, web identity, profiles, instance roles)."""
+    profile: str | None = None
+    """Of `chain`: the profile of the AWS files that is used."""
+
+    @model_validator(mode="after")
+    def _has_credentials(self) -> Self:
+        given = [self.access_key_id, self.secret_access_key]
+        if self.chain and (any(given) or self.session_token):
+            raise ValueError("`chain` takes the place of keys: give one of them")
+        if not self.chain and not all(given):
+            raise ValueError("needs access_key_id and secret_access_key, or `chain: true`")
+        if find_spec("botocore") is None:
+            raise ValueError("signing needs botocore: pip install 'callgate[bedrock]'")
+        return self
+
+
 class Provider(Part):
     """One upstream: a dialect's own, or one with a name of its own."""
 
@@ -52,6 +83,8 @@ class Provider(Part):
     """The key sent to the provider in place of the caller's; empty: none is sent. None: the caller's own travels on."""
     credential_header: HeaderName | None = None
     """Header that carries it, e.g. `api-key` with Azure; None: as the dialect's SDK sends it."""
+    signer: Signer | None = None
+    """Requests are signed for AWS in place of the caller's own key or signature."""
     open_routes: tuple[str, ...] = ()
     """Further routes that pass through unread, e.g. `POST /v1/files`. A route that carries calls must not be here."""
 
@@ -159,7 +192,7 @@ def _fault_of_named(name: str, provider: Provider) -> str | None:
         return "a name is a small letter and up to 63 small letters, digits, `_` and `-`"
     if name in taken_segments():
         return "paths begin with this word; choose another name"
-    if provider.models and provider.credential is None:
+    if provider.models and provider.credential is None and provider.signer is None:
         return (
             "`models` needs `credential`: a caller's own key is for another provider. "
             'Give `credential: ""` to send none'

@@ -20,6 +20,7 @@ from yarl import URL
 from proxy import codings
 from proxy.errors import UpstreamFault
 from proxy.headers import Pairs, downstream_headers, upstream_headers, upstream_path
+from proxy.signing import Signers, is_signed_here, refuse_foreign_signature, without_signature
 
 if TYPE_CHECKING:
     from proxy.exchange import Incoming
@@ -50,6 +51,8 @@ class UpstreamRequest:
     body: bytes
     deadline_seconds: float
     """For the whole answer, its last byte included."""
+    signed_for: str = ""
+    """Name of the provider whose signer signs it when it is sent; empty: it is not signed."""
 
     @classmethod
     def of(
@@ -68,11 +71,15 @@ class UpstreamRequest:
             seconds = min(seconds, seconds_left)
         if seconds <= 0:
             raise UpstreamFault("No time is left for a further request.", status=504, code="upstream_timeout")
-        base = settings.upstream.provider(incoming.provider).base_url or incoming.dialect.base_url
-        url = join_url(base, upstream_path(incoming, settings))
-        return cls(
-            incoming.method, url, upstream_headers(incoming, settings, trace_headers or {}), body, seconds
-        )
+        provider = settings.upstream.provider(incoming.provider)
+        path = upstream_path(incoming, settings)
+        url = join_url(provider.base_url or incoming.dialect.base_url, path)
+        headers = upstream_headers(incoming, settings, trace_headers or {})
+        if incoming.caller.credential is not None:
+            headers = without_signature(headers)
+        refuse_foreign_signature(headers, path, incoming.provider)
+        signs = is_signed_here(provider.signer, incoming.caller.credential)
+        return cls(incoming.method, url, headers, body, seconds, incoming.provider if signs else "")
 
 
 class UpstreamAnswer(Protocol):
@@ -190,11 +197,13 @@ class PooledUpstream:
         """Connects to nobody yet."""
         self._settings = settings
         self._session: aiohttp.ClientSession | None = None
+        self._signers = Signers(settings)
 
     async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
         """The head of the answer. Raises UpstreamFault."""
         if self._session is None:
             self._session = self._connected()
+        request = await self._signers.signed(request)
         connect = self._settings.connect_seconds
         timeout = aiohttp.ClientTimeout(
             total=request.deadline_seconds,
