@@ -22,7 +22,7 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-from proxy.demo import wire_anthropic, wire_openai
+from proxy.demo import wire_anthropic, wire_bedrock, wire_ollama, wire_openai
 from proxy.demo.answers import Answer, Complaint, Ids, Raw
 from proxy.demo.strict_anthropic import count_complaint
 from proxy.demo.wire_responses import Responses
@@ -65,9 +65,30 @@ _TURNS: Mapping[str, Wire] = {
 }
 _RESPONSES = re.compile(r"(?:/openai|/api)?(?:/v1)?/responses(?:/([^/]+)(/cancel|/input_items)?)?")
 """Where answers are asked for; behind it, one that is kept."""
+_CHAT_IN_LINES = "/api/chat"
+_CONVERSE = re.compile(r"/model/[^/]+/converse(-stream)?")
 _COUNT = "/v1/messages/count_tokens"
 _MODELS = "/v1/models"
 _EMPTY = Complaint("script is empty", status=500, kind="api_error")
+
+
+_STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream")
+
+
+def _is_turn(path: str) -> bool:
+    """The path is one on which a model is asked."""
+    return path in _TURNS or path == _CHAT_IN_LINES or _CONVERSE.fullmatch(path) is not None
+
+
+def _stream_type(path: str, request: Mapping[str, Any]) -> str:
+    """The media type of the stream that is asked for; empty: a whole answer is."""
+    route = path.partition("?")[0]
+    events, lines, binary = _STREAM_TYPES
+    if route == _CHAT_IN_LINES:
+        return lines if request.get("stream") is not False else ""
+    if found := _CONVERSE.fullmatch(route):
+        return binary if found[1] else ""
+    return f"{events}; charset=utf-8" if request.get("stream") else ""
 
 
 @dataclass(slots=True, eq=False)
@@ -198,6 +219,10 @@ class ScriptedProvider:
         wire = _TURNS.get(path, _ANTHROPIC if speaks_anthropic else _OPENAI)
         if _RESPONSES.fullmatch(path):
             wire = self._responses
+        elif path == _CHAT_IN_LINES:
+            wire = wire_ollama
+        elif _CONVERSE.fullmatch(path):
+            wire = wire_bedrock
         exchange = _Exchange(request, wire, seen, wire.headers(self._ids))
         try:
             response = await self._turn(exchange, path)
@@ -219,7 +244,7 @@ class ScriptedProvider:
         about = _RESPONSES.fullmatch(path)
         if about is not None and about[1] and not self._any_path:
             return await self._kept(exchange, about[1], about[2] or "")
-        if seen.method != "POST" or ((about is None or about[1]) and path not in _TURNS and path != _COUNT):
+        if seen.method != "POST" or ((about is None or about[1]) and not _is_turn(path) and path != _COUNT):
             return await self._elsewhere(exchange, path)
         found = self._complaint(exchange, path)
         if found:
@@ -277,14 +302,15 @@ class ScriptedProvider:
 
     async def _answer(self, exchange: _Exchange, answer: Answer) -> web.StreamResponse:
         request = exchange.seen.json or {}
-        if not request.get("stream"):
+        stream_type = _stream_type(exchange.seen.path, request)
+        if not stream_type:
             await asyncio.sleep(answer.delay)
             return await self._whole(exchange, exchange.wire.body(answer, request, self._ids))
         frames = exchange.wire.frames(answer, request, self._ids)
         steps: list[bytes | float] = [frames[0]]
         for frame in frames[1:]:
             steps += [answer.delay, frame] if answer.delay else [frame]
-        media = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+        media = {"content-type": stream_type, "cache-control": "no-cache"}
         return await self._raw(exchange, Raw(steps=tuple(steps), headers=media))
 
     async def _raw(self, exchange: _Exchange, raw: Raw) -> web.StreamResponse:
@@ -293,7 +319,7 @@ class ScriptedProvider:
         steps = raw.script()
         response = web.StreamResponse(status=raw.status, headers=headers)
         in_one = not raw.steps and len(steps) < 2 and raw.ending == "complete"
-        streams = headers["content-type"].startswith("text/event-stream")
+        streams = headers["content-type"].startswith(_STREAM_TYPES)
         if in_one and not streams and not {"content-length", "transfer-encoding"} & headers.keys():
             # A body in one piece is announced; what streams, is cut or breaks off goes in chunks.
             response.content_length = len(raw.body)
