@@ -78,9 +78,10 @@ def test_earlier_answers_stand_in_front_with_their_tokens() -> None:
     """C2, E12."""
     earlier = (Turn(text="First.", usage=Usage(10, 5)), Turn(text="", usage=Usage(1, 1)))
     found = edited(body_of(message("Then.")), earlier=earlier)
+    before: Any = USAGE
     assert sdk_reads(json.dumps(found).encode()).output_text == "First.\n\nThen."
-    assert found["usage"]["input_tokens"] == USAGE["input_tokens"] + 11
-    assert found["usage"]["total_tokens"] == USAGE["total_tokens"] + 17
+    assert found["usage"]["input_tokens"] == before["input_tokens"] + 11
+    assert found["usage"]["total_tokens"] == before["total_tokens"] + 17
 
 
 def test_a_call_without_an_id_gets_one() -> None:
