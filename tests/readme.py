@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ from pydantic_core import PydanticUndefined
 from proxy import checks, semconv
 from proxy.checks import arguments, budget, history, progress, tools
 from proxy.cli import app
-from proxy.dialects import DIALECTS
-from proxy.settings import Provider, Settings, Upstream, setting_name
+from proxy.dialects import DIALECTS, RouteKind
+from proxy.provider_settings import Provider, Upstream, setting_name
+from proxy.settings import Settings
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 LONGEST_DEFAULT = 60
@@ -40,7 +42,15 @@ def sentence(text: str | None) -> str:
 # ---- settings ----
 
 SPEAKING_PARTS = frozenset(
-    ["limits.turn", "limits.run", "limits.brakes", "faults", "identity.trusted_header", "audit"]
+    [
+        "limits.turn",
+        "limits.run",
+        "limits.brakes",
+        "faults",
+        "identity.trusted_header",
+        "audit",
+        "upstream.<provider>.signer",
+    ]
 )
 """Parts without whose own sentence their settings are hard to read."""
 
@@ -64,15 +74,16 @@ def _settings(part: type[BaseModel], above: str) -> Iterator[tuple[str, str, str
         many = "[]." if typing.get_origin(field.annotation) is tuple else "."
         yield from _settings(below, dotted + many)
     if part is Upstream:
-        names = " or ".join(f"`{setting_name(dialect.name)}`" for dialect in DIALECTS)
-        yield "**upstream.\\<dialect\\>**", "", f"{sentence(Provider.__doc__)} `<dialect>` is {names}."
-        yield from _settings(Provider, f"{above}<dialect>.")
+        names = ", ".join(f"`{setting_name(dialect.name)}`" for dialect in DIALECTS)
+        said = f"{sentence(Provider.__doc__)} `<provider>` is {names}, or your own."
+        yield "**upstream.\\<provider\\>**", "", said
+        yield from _settings(Provider, f"{above}<provider>.")
 
 
 def _part_of(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if typing.get_origin(annotation) is tuple:
+    if typing.get_origin(annotation) in {tuple, types.UnionType}:
         return _part_of(typing.get_args(annotation)[0])
     return None
 
@@ -157,14 +168,58 @@ def commands_table() -> str:
     return table(("command", "", "options"), rows)
 
 
+# ---- routes ----
+
+KIND_SAYS = {
+    RouteKind.GUARDED: "guarded",
+    RouteKind.KEPT: "for the caller that the answer was made for",
+    RouteKind.PASSED: "passed unread",
+    RouteKind.REFUSED: "refused",
+}
+
+
+def routes_table() -> str:
+    """What happens to the routes of each dialect; refused ones by reason, what stands below a path left out."""
+    return table(("dialect", "", "routes"), _routes())
+
+
+def _routes() -> Iterator[tuple[str, str, str]]:
+    for dialect in DIALECTS:
+        for kind in (RouteKind.GUARDED, RouteKind.KEPT, RouteKind.PASSED):
+            lines = [f"`{route.method} {route.path}`" for route in dialect.routes if route.kind is kind]
+            if lines:
+                yield f"`{dialect.name}`", KIND_SAYS[kind], ", ".join(lines)
+        refused = [route for route in dialect.routes if route.kind is RouteKind.REFUSED]
+        reasons = dict.fromkeys(route.reason for route in refused)
+        said = (
+            f"{_tops(route.path for route in refused if route.reason == each)}: {each}" for each in reasons
+        )
+        if refused:
+            yield f"`{dialect.name}`", KIND_SAYS[RouteKind.REFUSED], "; ".join(said)
+
+
+def _tops(paths: Iterable[str]) -> str:
+    tops: dict[str, str] = {}
+    for path in sorted(set(paths)):
+        above = next((top for top in tops if path.startswith(f"{top}/")), None)
+        tops[above or path] = f"`{above}/…`" if above else f"`{path}`"
+    return ", ".join(tops.values())
+
+
 # ---- the blocks in the file ----
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_table,
     "checks": checks_table,
     "metrics": metrics_table,
+    "routes": routes_table,
     "settings": settings_table,
 }
+
+
+def prose(text: str) -> str:
+    """The text less what is made from the code."""
+    return re.sub(r"(<!-- (\w+): [^\n]*-->\n).*?(<!-- /\2 -->)", r"\1\3", text, flags=re.DOTALL)
 
 
 def rendered(text: str) -> str:

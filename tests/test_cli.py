@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
@@ -33,6 +33,16 @@ def _run(*arguments: str, cwd: Path, **environment: str) -> subprocess.Completed
         timeout=60,
         check=False,
     )
+
+
+def _until(word: str, lines: IO[str]) -> str:
+    """What is written, up to the line that begins with this word."""
+    text = ""
+    for line in iter(lines.readline, ""):
+        text += line
+        if line.startswith(word):
+            break
+    return text
 
 
 def test_check_says_well_and_where_to_point_an_agent(tmp_path: Path) -> None:
@@ -79,11 +89,7 @@ def test_serve_says_what_it_guards_serves_and_drains_on_a_signal(tmp_path: Path)
     )
     with served:
         assert served.stdout is not None
-        text = ""
-        while line := served.stdout.readline():
-            text += line
-            if line.startswith("audit"):
-                break
+        text = _until("audit", served.stdout)
         admin = re.search(r"admin +(http://\S+)", text)
         assert admin, text
         with urllib.request.urlopen(f"{admin[1]}/healthz", timeout=10) as answer:
@@ -140,7 +146,7 @@ def test_a_signal_puts_new_rules_in_force_and_bad_ones_leave_the_old(tmp_path: P
     with served:
         assert served.stdout is not None
         assert served.stderr is not None
-        text = "".join(served.stdout.readline() for _ in range(5))
+        text = _until("admin", served.stdout)
         admin = re.search(r"admin +(http://\S+)", text)
         assert admin, text
 

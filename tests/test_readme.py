@@ -30,7 +30,8 @@ from tests import readme
 ROOT = readme.README.parent
 TEXT = readme.README.read_text(encoding="utf-8")
 BASE_URL = "http://127.0.0.1:8788"
-MOST_LINES = 625
+MOST_LINES = 525
+"""Of what people wrote; tables are as long as the code has it."""
 
 
 def blocks(language: str) -> list[str]:
@@ -64,7 +65,7 @@ def test_a_missing_block_is_noticed() -> None:
 
 
 def test_it_is_short_enough_to_be_read() -> None:
-    assert len(TEXT.splitlines()) <= MOST_LINES
+    assert len(readme.prose(TEXT).splitlines()) <= MOST_LINES
 
 
 # ---- what the code can say ----
@@ -167,7 +168,7 @@ def test_settings_and_rules_load(tmp_path: Path) -> None:
             bundle = load_bundle([], settings=yaml.safe_load(text))
             assert bundle.data["rules"]["org"]["allowed_tools"]
 
-    assert sorted(names) == ["callgate.yaml", "callgate.yaml", "rules.yaml"]
+    assert sorted(names) == ["callgate.yaml", "callgate.yaml", "callgate.yaml", "rules.yaml"]
 
 
 def test_the_shown_variable_is_a_setting() -> None:
