@@ -16,6 +16,8 @@ import orjson
 
 from proxy.core.messages import Malformed, Problem, Tool, ToolKind, ToolResult, Usage
 
+from .options import options_of, server_tool
+
 CALL = "tool_use"
 HOSTED_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 TOOLS_FINISH = "tool_use"
@@ -49,6 +51,7 @@ _ERRORS = {
     "overloaded_error": 529,
 }
 _RETRYABLE = frozenset({429, 500, 504, 529})
+_DATED = re.compile(r"_20\d{6}\Z")
 _FRACTIONLESS = re.compile(rb"\d\.0[,\]}]")
 
 
@@ -245,18 +248,20 @@ def tools_of(entry: Json) -> list[Tool]:
             return [Tool(f"{family}.{name}", size=0 if place else size) for place, name in enumerate(names)]
     if kind == "mcp_toolset":
         name = server_tool(text_of(entry.get("mcp_server_name")))
-        return [Tool(name, ToolKind.HOSTED, size=size, options=entry)]
-    if kind in {"", "custom"} or isinstance(entry.get("input_schema"), dict):
+        return [Tool(name, ToolKind.HOSTED, size=size, options=options_of(entry))]
+    # A kind with a date is the provider's, whatever schema somebody has written into it.
+    has_schema = isinstance(entry.get("input_schema"), dict) and not _DATED.search(kind)
+    if kind in {"", "custom"} or has_schema:
         schema = entry.get("input_schema")
         return [Tool(name, ToolKind.FUNCTION, schema if isinstance(schema, dict) else None, size)]
     if kind.startswith(_CLIENT_TOOLS):
         return [Tool(name, size=size)]
-    return [Tool(name or kind, ToolKind.HOSTED, size=size, options=entry)]
+    return [Tool(name or kind, ToolKind.HOSTED, size=size, options=options_of(entry))]
 
 
-def server_tool(server: str) -> str:
-    """The name under which all tools of an MCP server are offered; no function's name can hold a dot."""
-    return f"mcp.{server}"
+def skill_tool(entry: Json) -> str:
+    """The name of a skill, which the provider runs in its container; no function's name can hold a dot."""
+    return f"skills.{text_of(entry.get('skill_id'))}"
 
 
 def offered_inline(block: Json) -> Json | None:

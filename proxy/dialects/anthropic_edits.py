@@ -30,11 +30,12 @@ from .anthropic_blocks import (
     is_text_block,
     object_of,
     offered_inline,
-    server_tool,
+    skill_tool,
     text_of,
     tools_of,
 )
 from .anthropic_request import has_system, parsed
+from .options import server_tool
 from .texts import content_with
 
 SEPARATOR = "\n\n"
@@ -174,11 +175,28 @@ class _RequestEditor:
             place for place, entry in enumerate(servers) if server_tool(text_of(entry.get("name"))) in keep
         ]
         self._narrow("mcp_servers", len(servers), named)
+        self._keep_skills(keep)
         choice = object_of(self._read.get("tool_choice"))
         if "tools" in self._drop:
             self._drop.add("tool_choice")
         elif choice.get("type") == "tool" and choice.get("name") not in keep:
             self._put["tool_choice"] = _CHOICES[ChoiceMode.AUTO]
+
+    def _keep_skills(self, keep: Collection[str]) -> None:
+        container = object_of(self._read.get("container"))
+        skills = container.get("skills")
+        entries = [object_of(entry) for entry in skills] if isinstance(skills, list) else []
+        gone = {place for place, entry in enumerate(entries) if skill_tool(entry) not in keep}
+        if not gone:
+            return
+        members = json_text.members(self._body, self._top.values["container"].start)
+        if len(gone) < len(entries):
+            array = json_text.elements(self._body, members.values["skills"].start)
+            self._splices += json_text.array_edit(array, drop=gone)
+        elif container.keys() == {"skills"}:
+            self._drop.add("container")
+        else:
+            self._splices += json_text.object_edit(members, drop={"skills"})
 
     def _entries(self, key: str) -> list[Json]:
         entries = self._read.get(key)

@@ -33,17 +33,17 @@ from .anthropic_blocks import (
     object_of,
     offered_inline,
     result_of,
-    server_tool,
+    skill_tool,
     text_of,
     tools_of,
 )
+from .options import options_of, server_tool
 
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 _CHOICES = {"auto": ChoiceMode.AUTO, "any": ChoiceMode.REQUIRED, "none": ChoiceMode.NONE}
 # A coding agent puts a line about its own billing in front of the system prompt, different in each request.
 _BILLING = "x-anthropic-billing-header:"
 _SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,64})\Z")
-_SECRETS = frozenset({"authorization_token"})
 
 
 def parsed(body: bytes, what: str) -> Json:
@@ -148,20 +148,37 @@ def _tools(read: Json, raw_messages: list[Any]) -> tuple[Tool, ...]:
         if message["role"] != "assistant":
             inline = (offered_inline(block) for block in blocks_of(message["content"]))
             tools += [tool for entry in inline if entry is not None for tool in tools_of(entry)]
+    return _with_skills(_with_servers(tools, read), read)
+
+
+def _with_servers(tools: list[Tool], read: Json) -> list[Tool]:
+    """The tools, and those of MCP servers: policies read where a server is, but not the key for it."""
     names = {tool.name for tool in tools}
     raw_servers = read.get("mcp_servers")
     options: dict[str, Json] = {}
     for entry in blocks_of(raw_servers) if isinstance(raw_servers, list) else ():
         name = server_tool(text_of(entry.get("name")))
-        kept = {key: value for key, value in entry.items() if key not in _SECRETS}
-        options[name] = {**kept, "server_url": text_of(entry.get("url"))}
+        options[name] = {**options_of(entry), "server_url": text_of(entry.get("url"))}
         if name not in names:
             tools.append(Tool(name, ToolKind.HOSTED, size=len(compact(entry))))
-    return tuple(
+    return [
         replace(tool, options={**(tool.options or {}), **options[tool.name]})
         if tool.kind is ToolKind.HOSTED and tool.name in options
         else tool
         for tool in tools
+    ]
+
+
+def _with_skills(tools: list[Tool], read: Json) -> tuple[Tool, ...]:
+    """The tools, and the skills that are put into the provider's container."""
+    skills = object_of(read.get("container")).get("skills")
+    found = blocks_of(skills) if isinstance(skills, list) else []
+    return (
+        *tools,
+        *(
+            Tool(skill_tool(entry), ToolKind.HOSTED, size=len(compact(entry)), options=options_of(entry))
+            for entry in found
+        ),
     )
 
 

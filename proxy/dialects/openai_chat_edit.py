@@ -25,8 +25,10 @@ from proxy.core.messages import (
     ToolKind,
 )
 
-from .openai_chat_parts import Json, call_parts, dumped, is_text_part, objects, text, text_part
-from .openai_chat_request import ONLINE, SWITCHES, chosen_name, read_choice, read_tool
+from .openai_chat_hosted import without
+from .openai_chat_parts import Json, call_parts, dumped, is_text_part, objects, text_part
+from .openai_chat_request import chosen_name, read_choice, read_tool
+from .options import server_tool
 from .texts import content_with
 
 _APART = "\n\n"
@@ -80,11 +82,9 @@ class _Draft:
     def choose_tools(self, edit: RequestEdit) -> None:
         """Takes out the tools that do not stay, then sees to the tool choice."""
         if edit.keep_tools is not None:
-            self._drop.update(key for key in SWITCHES if key in self._request and key not in edit.keep_tools)
-            if text(self._request.get("model")).endswith(ONLINE) and ONLINE[1:] not in edit.keep_tools:
-                raise Malformed(
-                    f"a model whose name ends in {ONLINE} searches the web, which is not allowed here"
-                )
+            drop, splices = without(self._body, self._top, self._request, edit.keep_tools)
+            self._drop |= drop
+            self._inner += splices
         for key, member in _CHOICE_MEMBER.items():
             tools = objects(self._request.get(key))
             names = [read_tool(tool, legacy=key == "functions")[0] for tool in tools]
@@ -129,7 +129,10 @@ class _Draft:
     def _named(self, name: str) -> Json:
         kinds = dict(read_tool(tool)[:2] for tool in objects(self._request.get("tools")))
         kind = kinds.get(name, ToolKind.FUNCTION)
-        return {"type": name} if kind is ToolKind.HOSTED else {"type": kind.value, kind.value: {"name": name}}
+        if kind is not ToolKind.HOSTED:
+            return {"type": kind.value, kind.value: {"name": name}}
+        server = name.removeprefix(server_tool(""))
+        return {"type": name} if server == name else {"type": "mcp", "server_label": server}
 
     def ask_usage(self) -> None:
         """Usage in the stream, asked for inside the member where the agent has one, else at the very end."""

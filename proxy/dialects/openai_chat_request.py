@@ -21,6 +21,7 @@ from proxy.core.messages import (
     ToolResult,
 )
 
+from .openai_chat_hosted import switched_on
 from .openai_chat_parts import (
     ROLES,
     Json,
@@ -31,6 +32,7 @@ from .openai_chat_parts import (
     text,
     visible_text,
 )
+from .options import options_of, server_tool
 from .typed import flag, listed, number, typed, whole_object
 
 MAX_CHOICES = 128
@@ -41,18 +43,6 @@ _MODES = {
     "any": ChoiceMode.REQUIRED,
 }
 _MEANS_NOTHING: tuple[object, ...] = ([], None)
-SWITCHES = (
-    "web_search_options",
-    "plugins",
-    "search_parameters",
-    "compound_custom",
-    "connectors",
-    "enable_search",
-)
-"""Members of the body by which providers run tools of their own: OpenAI, OpenRouter, xAI, Groq, Cohere, Qwen."""
-ONLINE = ":online"
-"""OpenRouter searches the web for a model whose name ends so."""
-_SECRETS = frozenset({"authorization", "headers"})
 _MEDIA_KEYS = frozenset({"data", "file_data", "b64_json"})
 _READ_DEPTH = 8
 
@@ -70,7 +60,7 @@ def parse_request(body: bytes, dialect: str) -> Request:
         tools=(
             *_tools(request, "tools"),
             *_tools(request, "functions"),
-            *_switched_on(request, typed(request, "model", str, "text") or ""),
+            *switched_on(request),
         ),
         tool_choice=_tool_choice(request),
         stream=stream,
@@ -203,31 +193,24 @@ def _tools(request: Json, key: str) -> Iterator[Tool]:
             name, kind, schema = read_tool(tool, legacy=key == "functions")
         except Malformed as fault:
             raise Malformed(f"{key}[{place}]: {fault}") from None
-        options = {key: value for key, value in tool.items() if key not in _SECRETS}
-        yield Tool(name, kind, schema, len(dumped(tool)), options if kind is ToolKind.HOSTED else None)
-
-
-def _switched_on(request: Json, model: str) -> Iterator[Tool]:
-    """Tools that the provider runs and that stand outside `tools`: members of the body, and one kind of model name."""
-    for key in SWITCHES:
-        value = request.get(key)
-        if value not in _MEANS_NOTHING and value is not False:
-            options = value if isinstance(value, dict) else {key: value}
-            yield Tool(key, ToolKind.HOSTED, size=len(dumped(value)), options=options)
-    if model.endswith(ONLINE):
-        yield Tool(ONLINE[1:], ToolKind.HOSTED, options={"model": model})
+        yield Tool(
+            name, kind, schema, len(dumped(tool)), options_of(tool) if kind is ToolKind.HOSTED else None
+        )
 
 
 def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mapping[str, object] | None]:
-    """Name, kind and schema of an entry of `tools` (or `functions`). Raises Malformed where it has none."""
+    """Name, kind and schema of an entry of `tools` (or `functions`). Raises Malformed where it has none.
+
+    Moonshot's `builtin_function` is called like one of the agent's, which sends the arguments back as the result.
+    """
     type_ = typed(tool, "type", str, "text") or ""
     function, custom = tool.get("function"), tool.get("custom")
-    if legacy or type_ == "function" or (not type_ and custom is None):
+    if legacy or type_ in {"function", "builtin_function"} or (not type_ and custom is None):
         inner, kind = function if isinstance(function, dict) and not legacy else tool, ToolKind.FUNCTION
     elif type_ in {"custom", ""}:
         inner, kind = custom if isinstance(custom, dict) else tool, ToolKind.CUSTOM
     else:
-        return type_, ToolKind.HOSTED, None
+        return _server(tool) or type_, ToolKind.HOSTED, None
     name = inner.get("name")
     if not isinstance(name, str) or not name:
         raise Malformed("its name has to be text")
@@ -235,6 +218,15 @@ def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mappi
         typed(inner, "parameters", dict, "a JSON Schema (an object)") if kind is ToolKind.FUNCTION else None
     )
     return name, kind, schema
+
+
+def _server(tool: Json) -> str:
+    """The name of an MCP server's tools, if the entry is one (its label may stand one level deeper)."""
+    if tool.get("type") != "mcp":
+        return ""
+    inner = tool.get("mcp")
+    labels = [text(one.get("server_label")) for one in (tool, inner) if isinstance(one, dict)]
+    return server_tool(next(filter(None, labels), ""))
 
 
 def _tool_choice(request: Json) -> ToolChoice:
@@ -279,4 +271,6 @@ def chosen_name(choice: Json) -> str:
         if isinstance(inner, dict):
             return text(inner.get("name"))
     type_ = text(choice.get("type"))
+    if type_ == "mcp":
+        return _server(choice)
     return text(choice.get("name")) or ("" if type_ in {"function", "custom", *_MODES} else type_)

@@ -14,6 +14,7 @@ from proxy.core import json_text
 from proxy.core.messages import CallKey, Malformed, ToolCall, ToolKind, ToolResult
 
 from .openai_chat_parts import digest, dumped, objects, text
+from .options import server_tool
 
 Json = dict[str, Any]
 Item = Mapping[str, Any]
@@ -166,11 +167,6 @@ def hosted_call_of(item: Item, place: int) -> ToolCall:
         name = server_tool(text(item.get("server_label"))) + "." + name
     said = next((item[key] for key in ("arguments", "action", "code", "queries") if item.get(key)), None)
     return ToolCall(text(item.get("id")), name, _written(said), (0, place), ToolKind.HOSTED, form=kind)
-
-
-def server_tool(label: str) -> str:
-    """The name under which a server's tools are judged when they are offered."""
-    return f"mcp.{label}"
 
 
 def _name(item: Item, form: Form) -> str:

@@ -25,9 +25,9 @@ from .openai_responses_items import (
     is_output,
     result_of,
     said_in,
-    server_tool,
     type_of,
 )
+from .options import options_of, server_tool
 from .typed import flag, listed, number, typed, whole_object
 
 ROLES = {
@@ -46,7 +46,6 @@ _AGENT_RUN = {
     "shell": "shell",
 }
 """Tools of the provider's making that the agent runs, by type, with the name of their calls."""
-_SECRETS = frozenset({"authorization", "headers"})
 _MARKS = frozenset({"id", "status", "phase"})
 _MEDIA = ("file_data", "image_url", "data")
 _INLINE = 1024
@@ -215,9 +214,8 @@ def tools_of(tool: Json) -> list[Tool]:
         return [Tool(_AGENT_RUN[kind], size=size)]
     if kind == "tool_search" and tool.get("execution") == "client":
         return [Tool("tool_search", size=size)]
-    options = {key: value for key, value in tool.items() if key not in _SECRETS}
     shown = server_tool(text(tool.get("server_label"))) if kind == "mcp" else kind
-    return [Tool(shown, ToolKind.HOSTED, size=size, options=options)]
+    return [Tool(shown, ToolKind.HOSTED, size=size, options=options_of(tool))]
 
 
 def _is_remote(tool: Json) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from proxy.core.json_text import read_object
 from proxy.core.messages import Malformed, Problem, ToolCall, ToolKind, Usage
-from proxy.dialects import Dialect
+from proxy.dialects import Dialect, RouteKind
 from proxy.dialects.anthropic import ANTHROPIC
 from tests.dialects.messages_agent import ASKED, frames_of, recordings, sdk_reads
 
@@ -27,12 +27,12 @@ def fresh() -> str:
 def test_it_is_a_dialect() -> None:
     dialect: Dialect = ANTHROPIC
     assert (dialect.name, dialect.provider) == ("anthropic-messages", "anthropic")
-    assert [(route.path, route.guarded) for route in dialect.routes] == [
-        ("/v1/messages", True),
-        ("/v1/messages/count_tokens", False),
-        ("/v1/models", False),
-        ("/v1/models/{model}", False),
-    ]
+    by_kind = {kind: [route.path for route in dialect.routes if route.kind is kind] for kind in RouteKind}
+    assert by_kind[RouteKind.GUARDED] == ["/v1/messages"]
+    assert by_kind[RouteKind.KEPT] == []
+    assert by_kind[RouteKind.PASSED] == ["/v1/messages/count_tokens", "/v1/models", "/v1/models/{model}"]
+    assert {"/v1/messages/batches", "/v1/complete", "/v1/files"} <= set(by_kind[RouteKind.REFUSED])
+    assert all(route.reason for route in dialect.routes if route.kind is RouteKind.REFUSED)
     assert dialect.credential("k") == {"x-api-key": "k"}
     assert set(dialect.credential_headers) == {"x-api-key", "authorization"}
 

@@ -87,6 +87,12 @@ def test_a_tool_of_ones_own_has_a_schema_with_or_without_a_type() -> None:
         assert tool.size > 0
 
 
+def test_a_schema_does_not_make_a_tool_of_the_provider_ones_own() -> None:
+    """D1: what the provider runs by its type is not judged by a name and a schema that hide it."""
+    (tool,) = tools_of({"type": "code_execution_20250825", "name": "read_note", "input_schema": {}})
+    assert tool.kind is ToolKind.HOSTED
+
+
 def test_a_toolset_offers_its_members_under_its_name() -> None:
     names = [
         tool.name for tool in tools_of({"type": "computer_toolset_20260801", "configs": {"novel": None}})

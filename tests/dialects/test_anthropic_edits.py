@@ -102,6 +102,18 @@ def test_hosted_tools_and_servers_are_dropped_like_others() -> None:
     assert edited(body, keep_tools=frozenset({"mcp.wiki"}))["tools"] == [toolset]
 
 
+def test_skills_are_dropped_like_tools() -> None:
+    """D1: what else is said of the container stays."""
+    pdf, xlsx = ({"type": "anthropic", "skill_id": name} for name in ("pdf", "xlsx"))
+    body = body_of(tools=[READ], container={"id": "c1", "skills": [pdf, xlsx]})
+    some = edited(body, keep_tools=frozenset({"read", "skills.xlsx"}))
+    assert some["container"] == {"id": "c1", "skills": [xlsx]}
+    assert edited(body, keep_tools=frozenset({"read"}))["container"] == {"id": "c1"}
+    all_of_it = body_of(tools=[READ], container={"skills": [pdf]})
+    assert "container" not in edited(all_of_it, keep_tools=frozenset({"read"}))
+    assert edited(body, keep_tools=frozenset({"read", "skills.pdf", "skills.xlsx"})) == json.loads(body)
+
+
 def test_a_toolset_stays_while_one_of_its_members_may_be_used() -> None:
     computer = {"type": "computer_toolset_20260801"}
     body = body_of(tools=[READ, computer])

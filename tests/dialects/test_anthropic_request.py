@@ -108,6 +108,51 @@ def test_tools_are_read_whoever_runs_them_and_wherever_they_are_offered() -> Non
     ]
 
 
+def test_policies_read_what_was_set_for_hosted_tools_but_no_keys() -> None:
+    """D1: a server by its address, a search by its domains, a skill by its id."""
+    server = {
+        "type": "url",
+        "name": "wiki",
+        "url": "https://wiki.example.test/mcp",
+        "authorization_token": "s3cret",
+        "tool_configuration": {"allowed_tools": ["look"]},
+    }
+    request = read(
+        tools=[
+            {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["example.test"]},
+            {"type": "mcp_toolset", "mcp_server_name": "wiki", "default_config": {"enabled": False}},
+            {"type": "bash_20250124", "name": "bash"},
+        ],
+        mcp_servers=[server],
+        container={"id": "c1", "skills": [{"type": "anthropic", "skill_id": "pdf", "version": "latest"}]},
+    )
+    shown = {tool.name: tool.options for tool in request.tools}
+    assert shown == {
+        "web_search": {
+            "type": "web_search_20250305",
+            "name": "web_search",
+            "allowed_domains": ["example.test"],
+        },
+        "mcp.wiki": {
+            "type": "url",
+            "mcp_server_name": "wiki",
+            "default_config": {"enabled": False},
+            "name": "wiki",
+            "url": "https://wiki.example.test/mcp",
+            "server_url": "https://wiki.example.test/mcp",
+            "tool_configuration": {"allowed_tools": ["look"]},
+        },
+        "bash": None,
+        "skills.pdf": {"type": "anthropic", "skill_id": "pdf", "version": "latest"},
+    }
+    assert [tool.kind for tool in request.tools if tool.name.startswith("skills.")] == [ToolKind.HOSTED]
+
+
+def test_a_container_that_holds_no_skills_offers_nothing() -> None:
+    for container in (None, "c1", {"id": "c1"}, {"skills": None}, {"skills": "pdf"}, {"skills": ["pdf"]}):
+        assert read(container=container).tools == ()
+
+
 @pytest.mark.parametrize(
     ("raw", "wanted"),
     [

@@ -9,14 +9,12 @@ from proxy.core.messages import (
     ChoiceMode,
     Malformed,
     Request,
-    RequestEdit,
     Role,
     ToolCall,
     ToolChoice,
     ToolKind,
     ToolResult,
 )
-from proxy.dialects.openai_chat import OPENAI_CHAT
 from proxy.dialects.openai_chat_request import parse_request
 
 USER = {"role": "user", "content": "Hi"}
@@ -90,7 +88,15 @@ def test_tools_of_every_kind_are_tools() -> None:
             {"function": {"name": "typeless"}},
             {"type": "function", "name": "flat", "parameters": schema},
             {"type": "custom", "custom": {"name": "g", "format": {"type": "text"}}},
-            {"type": "openrouter:web_search"},
+            {"type": "openrouter:web_search", "parameters": {"max_results": 3}, "headers": {"k": "s3cret"}},
+            {
+                "type": "mcp",
+                "server_label": "wiki",
+                "server_url": "https://w.example.test",
+                "authorization": "s3cret",
+            },
+            {"type": "mcp", "mcp": {"server_label": "docs"}},
+            {"type": "builtin_function", "function": {"name": "$web_search"}},
         ],
         functions=[{"name": "old", "parameters": schema}],
     )
@@ -100,8 +106,17 @@ def test_tools_of_every_kind_are_tools() -> None:
         ("flat", ToolKind.FUNCTION, schema),
         ("g", ToolKind.CUSTOM, None),
         ("openrouter:web_search", ToolKind.HOSTED, None),
+        ("mcp.wiki", ToolKind.HOSTED, None),
+        ("mcp.docs", ToolKind.HOSTED, None),
+        ("$web_search", ToolKind.FUNCTION, None),
         ("old", ToolKind.FUNCTION, schema),
     ]
+    assert [tool.options for tool in request.tools if tool.kind is not ToolKind.HOSTED] == [None] * 6
+    search, wiki = request.tool("openrouter:web_search"), request.tool("mcp.wiki")
+    assert search is not None
+    assert wiki is not None
+    assert search.options == {"type": "openrouter:web_search", "parameters": {"max_results": 3}}
+    assert wiki.options == {"type": "mcp", "server_label": "wiki", "server_url": "https://w.example.test"}
     assert request.tools[0].size == len(json.dumps(function("f", parameters=schema), separators=(",", ":")))
 
 
@@ -121,6 +136,7 @@ def test_tools_of_every_kind_are_tools() -> None:
         ({"function": {"name": "f"}}, ToolChoice(ChoiceMode.NAMED, ("f",))),
         ({"type": "custom", "custom": {"name": "g"}}, ToolChoice(ChoiceMode.NAMED, ("g",))),
         ({"type": "web_search"}, ToolChoice(ChoiceMode.NAMED, ("web_search",))),
+        ({"type": "mcp", "server_label": "wiki"}, ToolChoice(ChoiceMode.NAMED, ("mcp.wiki",))),
         (
             {
                 "type": "allowed_tools",
@@ -281,42 +297,3 @@ def test_a_very_deep_request_is_refused() -> None:
         body = b'{"messages":[{"role":"user","x":' + b"[" * depth + b"]" * depth + b"}]}"
         with pytest.raises(Malformed):
             parse_request(body, "openai-chat")
-
-
-@pytest.mark.parametrize(
-    ("more", "tool"),
-    [
-        ({"web_search_options": {"search_context_size": "low"}}, "web_search_options"),
-        ({"web_search_options": {}}, "web_search_options"),
-        ({"plugins": [{"id": "web"}]}, "plugins"),
-        ({"search_parameters": {"mode": "on"}}, "search_parameters"),
-        ({"enable_search": True}, "enable_search"),
-    ],
-)
-def test_tools_of_the_provider_that_stand_outside_tools_are_offered_too(
-    more: dict[str, Any], tool: str
-) -> None:
-    """D1: what is switched on by a member of its own is judged by that name, and taken away with it."""
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **more}).encode()
-    offered = OPENAI_CHAT.parse_request(body).tool(tool)
-    assert offered is not None
-    assert offered.kind is ToolKind.HOSTED
-    assert offered.options is not None
-    without = OPENAI_CHAT.edit_request(body, RequestEdit(keep_tools=frozenset()))
-    assert OPENAI_CHAT.parse_request(without).tools == ()
-    kept = OPENAI_CHAT.edit_request(body, RequestEdit(keep_tools=frozenset({tool})))
-    assert OPENAI_CHAT.parse_request(kept).tool(tool) is not None
-
-
-@pytest.mark.parametrize("more", [{"web_search_options": None}, {"plugins": []}, {"enable_search": False}])
-def test_what_is_switched_off_offers_nothing(more: dict[str, Any]) -> None:
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **more}).encode()
-    assert OPENAI_CHAT.parse_request(body).tools == ()
-
-
-def test_a_model_that_searches_cannot_be_asked_without() -> None:
-    """The name of the model is not rewritten: what it does is refused instead."""
-    body = json.dumps({"model": "maple:online", "messages": [{"role": "user", "content": "x"}]}).encode()
-    assert OPENAI_CHAT.parse_request(body).tool_names == ("online",)
-    with pytest.raises(Malformed, match="searches the web"):
-        OPENAI_CHAT.edit_request(body, RequestEdit(keep_tools=frozenset()))
