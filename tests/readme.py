@@ -70,7 +70,8 @@ def _settings(part: type[BaseModel], above: str) -> Iterator[tuple[str, str, str
             yield f"`{dotted}`", default, said.replace("None:", "null:") if default == "`null`" else said
             continue
         if dotted in SPEAKING_PARTS:
-            yield f"**{dotted}**", "", sentence(below.__doc__)
+            said = dotted.replace("<", "\\<").replace(">", "\\>")
+            yield f"**{said}**", "", sentence(below.__doc__)
         many = "[]." if typing.get_origin(field.annotation) is tuple else "."
         yield from _settings(below, dotted + many)
     if part is Upstream:

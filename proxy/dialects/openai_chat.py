@@ -6,12 +6,13 @@ Source: https://platform.openai.com/docs/api-reference/chat and what compatible 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from proxy.core.messages import CallKey, Malformed, Problem, Request, RequestEdit, Turn, Usage
 
 from . import Route, openai_chat_answer, openai_chat_edit, openai_chat_request
 from .openai_chat_reader import ChatReader
-from .openai_chat_routes import ROUTES
+from .openai_chat_routes import ROUTES, deployment_of
 from .openai_chat_writer import ChatWriter
 
 
@@ -32,8 +33,9 @@ class OpenAIChat:
 
     def parse_request(self, body: bytes, path: str = "") -> Request:
         """Reads a request. Raises Malformed."""
-        del path  # this dialect says everything in the body
-        return openai_chat_request.parse_request(body, self.name)
+        request = openai_chat_request.parse_request(body, self.name)
+        deployment = deployment_of(path)
+        return replace(request, model=deployment) if deployment else request
 
     def edit_request(self, body: bytes, edit: RequestEdit) -> bytes:
         """The request with the edit spliced in. Raises Malformed."""

@@ -7,6 +7,8 @@ out: `/chat/completions` fits below any.
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from . import Route, RouteKind, routes_of
 
 _DEPLOYMENT = "/openai/deployments/{deployment}"
@@ -99,3 +101,12 @@ ROUTES: tuple[Route, ...] = (
         reason="calls of a live conversation would not be judged",
     ),
 )
+
+
+def deployment_of(path: str) -> str:
+    """The model that the path names: Azure's deployments go before the body; empty: it names none."""
+    match path.partition("?")[0].split("/"):
+        case ["", "openai", "deployments", name, *_]:
+            return unquote(name)
+        case _:
+            return ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from proxy.dialects import RouteKind
-from proxy.dialects.openai_chat_routes import ROUTES
+from proxy.dialects.openai_chat import OPENAI_CHAT
+from proxy.dialects.openai_chat_routes import ROUTES, deployment_of
 
 CARRY_CALLS = re.compile(r"/(?:chat/completions|completions|batches|files|assistants|threads|realtime)\b")
 FROM_RECORDINGS = (
@@ -51,3 +52,13 @@ def test_nothing_that_carries_calls_passes_unread() -> None:
 def test_a_refusal_has_a_reason_and_no_route_stands_twice() -> None:
     assert all(bool(route.reason) is (route.kind is RouteKind.REFUSED) for route in ROUTES)
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
+
+
+def test_a_deployment_in_the_path_goes_before_the_model_of_the_body() -> None:
+    """D5: what is judged is the model that answers."""
+    path = "/openai/deployments/gpt%204o/chat/completions?api-version=1"
+    body = b'{"model":"other","messages":[]}'
+
+    assert OPENAI_CHAT.parse_request(body, path).model == deployment_of(path) == "gpt 4o"
+    assert OPENAI_CHAT.parse_request(body, "/v1/chat/completions").model == "other"
+    assert deployment_of("/v1/openai/deployments/x") == deployment_of("/openai/deployments") == ""
