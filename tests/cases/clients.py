@@ -14,6 +14,7 @@ from tests.dialects.agents import AGENTS, value_of
 Json = dict[str, Any]
 
 CHAT = "openai-chat"
+RESPONSES = "openai-responses"
 MESSAGES = "anthropic-messages"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -79,6 +80,8 @@ def strictly(dialect: str, status: int, headers: Mapping[str, str], raw: bytes) 
     is_stream = headers.get("content-type", "").startswith("text/event-stream")
     if status != 200:
         found.error = json.loads(raw)["error"]
+    elif dialect == RESPONSES:
+        _read_responses(found, is_stream=is_stream)
     elif is_stream and dialect == CHAT:
         _read_chat_stream(found)
     elif is_stream:
@@ -175,6 +178,28 @@ def _join(calls: list[Called], entry: Json) -> None:
         assert entry["index"] < len(calls), "a gap between the calls"
         assert "name" not in function or not function["name"], "a later delta names the call again"
         calls[entry["index"]].raw += function.get("arguments") or ""
+
+
+def _read_responses(found: Read, *, is_stream: bool) -> None:
+    """A response, or the stream of one: its last event names every item that was said to be done."""
+    body: Any = None if is_stream else json.loads(found.raw)
+    found.events = [json.loads(content) for _, content in events_of(found.raw)] if is_stream else []
+    if is_stream:
+        last = found.events[-1]
+        if last["type"] == "error":
+            found.error = last["error"]
+            return
+        body = last["response"]
+        done = [event["item"] for event in found.events if event["type"] == "response.output_item.done"]
+        assert done == body["output"], "the last event names other items"
+    found.message = body["output"]
+    found.finish = [body["status"]]
+    for item in body["output"]:
+        if item["type"] == "message":
+            found.text += "".join(part["text"] for part in item["content"] if part["type"] == "output_text")
+        elif item["type"] in {"function_call", "custom_tool_call"}:
+            given = item.get("arguments", item.get("input"))
+            found.calls.append(Called(item["call_id"], item["name"], given))
 
 
 def _read_messages(found: Read, body: Json) -> None:

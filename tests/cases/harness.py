@@ -23,12 +23,19 @@ from proxy.core.limits import Amounts
 from proxy.core.runs import Run
 from proxy.demo import Answer, Call, Raw, ScriptedProvider, Seen
 from proxy.stores.memory import MemoryStore
-from tests.cases.clients import CHAT, MESSAGES, Json, Read, read, strictly
+from tests.cases.clients import CHAT, MESSAGES, RESPONSES, Json, Read, read, strictly
 from tests.conftest import skip_or_fail
-from tests.playbook import CHAT as CHAT_PATH, MESSAGES as MESSAGES_PATH, SHARED, Play, play
+from tests.playbook import (
+    CHAT as CHAT_PATH,
+    MESSAGES as MESSAGES_PATH,
+    RESPONSES as RESPONSES_PATH,
+    SHARED,
+    Play,
+    play,
+)
 
 _REPEAT = re.compile(r"\{\{repeat:(.*?),(\d+)\}\}", re.DOTALL)
-_DIALECTS = {CHAT_PATH: CHAT, MESSAGES_PATH: MESSAGES}
+_DIALECTS = {CHAT_PATH: CHAT, RESPONSES_PATH: RESPONSES, MESSAGES_PATH: MESSAGES}
 _MISSING = object()
 
 

@@ -19,7 +19,7 @@ from proxy.core.runs import Outcome
 from proxy.demo import Answer, Raw
 from tests.cases.clients import Json
 from tests.cases.harness import Stage, compact, raw_of, staged
-from tests.playbook import MESSAGES
+from tests.playbook import MESSAGES, RESPONSES
 
 RUN = {"x-callgate-run": "one"}
 
@@ -90,7 +90,8 @@ async def asked_by_sdk(stage: Stage, asked: Json, http: httpx2.AsyncClient, head
     if asked["path"] == MESSAGES:
         made = anthropic.AsyncAnthropic(base_url=url, **more).messages
     else:
-        made = openai.AsyncOpenAI(base_url=f"{url}/v1", **more).chat.completions
+        client = openai.AsyncOpenAI(base_url=f"{url}/v1", **more)
+        made = client.responses if asked["path"] == RESPONSES else client.chat.completions
     with pytest.raises((openai.APIStatusError, anthropic.APIStatusError)) as raised:
         await made.create(**asked["body"])
     return raised.value
@@ -100,11 +101,10 @@ async def asked_by_sdk(stage: Stage, asked: Json, http: httpx2.AsyncClient, head
 async def test_an_exhausted_budget_is_not_retried_by_the_official_sdks(
     tmp_path: Path, *, again: bool
 ) -> None:
-    """C015. E5, E7, F1. Tokens stand for money; the request in the dialect of responses is left out where that is not
-    spoken. `again`: the run was refused before, and is refused in the same words."""
+    """C015. E5, E7, F1. Tokens stand for money. `again`: the run was refused before, and is refused in the same words."""
     async with staged("c015", tmp_path, limits__run__total_tokens=230, limits__exhausted="refuse") as stage:
         case = stage.case
-        for place, asked in enumerate(case.requests[:3]):
+        for place, asked in enumerate(case.requests):
             headers = {"x-callgate-run": f"run-{place}"}
             # What was spent before, in this very run.
             stage.provider.script(Answer("pong", usage=(200, 30)))
