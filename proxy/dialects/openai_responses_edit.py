@@ -268,7 +268,7 @@ class _Draft:
         span = self._top.values.get("input")
         if array is not None:
             if first:
-                comma = b"," if array.values else b""
+                comma = b"," if array.values or last else b""
                 start = array.span.start + 1
                 self._inner.append(Splice(start, start, b",".join(first) + comma))
             self._inner += json_text.array_edit(array, append=last)

@@ -238,7 +238,7 @@ def result_of(item: Item) -> ToolResult:
     call_id = text(item.get("call_id")) or text(item.get("id"))
     # The tools that a search found are offered, not said.
     value = None if kind == "tool_search_output" else item.get("output")
-    is_error = item.get("status") in {"failed", "incomplete"}
+    is_error = text(item.get("status")) in {"failed", "incomplete"}
     return ToolResult(call_id, output_text(value), is_error)
 
 

@@ -311,7 +311,9 @@ class ResponsesWriter:
         if not any((place, at) in self._altered for at in range(len(content))):
             return item
         parts = [
-            {**part, "text": self._left.get((place, at), "")} if (place, at) in self._altered else part
+            {**part, "text": self._left.get((place, at), "")}
+            if (place, at) in self._altered and isinstance(part, dict)
+            else part
             for at, part in enumerate(content)
         ]
         return {**item, "content": parts}

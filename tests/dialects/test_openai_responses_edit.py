@@ -160,6 +160,15 @@ def test_what_is_owed_comes_in_front_of_all_that_is_new() -> None:
     assert shelled["input"][0]["type"] == "shell_call_output"
 
 
+def test_what_is_owed_and_what_is_said_stand_apart_where_the_agent_says_nothing() -> None:
+    request = edited(
+        json.dumps({"model": "m", "input": []}).encode(),
+        owed=((ToolCall("c0", "f", "{}"), "no"),),
+        note="So.",
+    )
+    assert [item.get("role") for item in request["input"]] == [None, "user"]
+
+
 def test_the_provider_s_own_id_stands_for_the_one_that_the_agent_knows() -> None:
     body = body_of(USER, previous_response_id="shown")
     request = edited(body, previous="actual")

@@ -85,6 +85,12 @@ def test_results_are_told_apart_by_what_is_no_text() -> None:
     assert output_text(None) == ""
 
 
+def test_a_status_of_another_kind_is_no_error() -> None:
+    assert not result_of(
+        {"type": "function_call_output", "call_id": "c", "output": "x", "status": [{}]}
+    ).is_error
+
+
 def test_a_message_of_the_proxy_s_own_says_what_it_was_given() -> None:
     assert said_in(message_item("Hi", "msg_1")) == "Hi"
     assert said_in({"content": "Hi"}) == "Hi"
