@@ -20,6 +20,7 @@ _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})?")
 _NEVER_ENCODED = frozenset("\\%")
 _SLASH = "%2F"
 _LONGEST = 512
+_MOST_NAMES = 8
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -100,9 +101,9 @@ class Routes:
 
     @property
     def served(self) -> str:
-        """What is served, in words."""
-        words = list(self._common.served)
-        words += [f"below /{name}/: {', '.join(table.served)}" for name, table in self._named.items()]
+        """What is served, in words: the first guarded route of each dialect, and names."""
+        words = list(self._common.mainly)
+        words += [f"the same below /{name}/" for name in list(self._named)[:_MOST_NAMES]]
         return ", ".join(words)
 
     def problem(self, method: str, path: str | None, found: Found) -> Problem:
@@ -116,8 +117,8 @@ class Routes:
             return Problem(403, "route_refused", text)
         what = f"{method[:16]} {path.partition('?')[0][:100]}" if path is not None else "A path of this form"
         text = (
-            f"{what} is not served. Callgate serves {self.served}. A route that carries no tool calls can be opened in "
-            "the setting upstream.<provider>.open_routes."
+            f"{what} is not served. Callgate serves {self.served} and what `callgate check` lists. A route that carries "
+            "no tool calls can be opened in the setting upstream.<provider>.open_routes."
         )
         return Problem(405 if found.allowed else 404, "not_served", text)
 
@@ -158,13 +159,10 @@ class _Table:
         }
 
     @property
-    def served(self) -> Iterable[str]:
-        """What is served, each as method and path."""
-        every = [route for found in self._exact.values() for _, route in found]
-        every += [route for _, _, route in self._patterns]
-        return dict.fromkeys(
-            f"{route.method} {route.path}" for route in every if route.kind is not RouteKind.REFUSED
-        )
+    def mainly(self) -> Iterable[str]:
+        """The first guarded route of each dialect."""
+        for dialect in self._dialects:
+            yield from [f"{route.method} {route.path}" for route in dialect.routes if route.guarded][:1]
 
     def find(self, method: str, path: str, headers: MultiMapping[str]) -> Found:
         """The route of this canonical path; else the dialect in whose shape the refusal is best said."""

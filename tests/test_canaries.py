@@ -198,10 +198,13 @@ async def test_an_error_quotes_nothing_of_what_came(
             got = await stage.play.post(wire.path, body, headers)
             assert got.status == 400
             await stage.assert_silent(also=got)
-        for path in (f"{wire.path}/more?key={QUERY}", f"/v1/files?key={QUERY}", f"/v1/../x?key={QUERY}"):
+        for path in (f"{wire.path}/more?key={QUERY}", f"/v1/elsewhere?key={QUERY}", f"/v1/../x?key={QUERY}"):
             got = await stage.play.post(path, b"{}", headers)
             assert got.status == 404
             await stage.assert_silent(also=got)
+        got = await stage.play.post(f"/v1/files?key={QUERY}", b"{}", headers)
+        assert got.status == 403
+        await stage.assert_silent(also=got)
         assert stage.play.provider.seen == []
 
 

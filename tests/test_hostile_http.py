@@ -98,8 +98,8 @@ ODD_BUT_SOUND = {
     "compressed": request(b"content-encoding: gzip", body=gzip.compress(BODY)),
 }
 WELL_SAID = {
-    "an unknown route": (404, "not served", request(first=b"POST /v1/files/x HTTP/1.1")),
-    "batches, which carry calls": (404, "not served", request(first=b"POST /v1/batches HTTP/1.1")),
+    "an unknown route": (404, "not served", request(first=b"POST /v1/elsewhere/x HTTP/1.1")),
+    "batches, which carry calls": (403, "is refused", request(first=b"POST /v1/batches HTTP/1.1")),
     "a way around": (404, "not served", request(first=b"POST /v1/x/../chat/completions HTTP/1.1")),
     "an encoded slash": (404, "not served", request(first=b"POST /v1/chat%2fcompletions HTTP/1.1")),
     "a whole URL": (404, "not served", request(first=b"POST http://other/v1/chat/completions HTTP/1.1")),

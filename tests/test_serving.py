@@ -12,6 +12,7 @@ import pytest
 
 from proxy.admin import Readiness
 from proxy.config import SettingsFault
+from proxy.core.messages import Request
 from proxy.dialects import DIALECTS
 from proxy.exchange import Incoming, Reply
 from proxy.serving import Started, serve
@@ -32,7 +33,11 @@ class PausedGate:
 
     async def reply(self, incoming: Incoming) -> Reply:
         del incoming
-        return Reply(200, [("content-type", "text/event-stream")], self._body())
+        writer = DIALECTS[0].writer(Request(DIALECTS[0].name, "", ()), "")
+        return Reply(200, [("content-type", "text/event-stream")], self._body(), writer.failed)
+
+    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
+        raise AssertionError(incoming.path, answer_id, judged)
 
     async def pass_through(self, incoming: Incoming) -> Reply:
         del incoming
