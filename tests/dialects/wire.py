@@ -60,7 +60,7 @@ def every(dialect: str) -> tuple[Exchange, ...]:
                 observed=entry["observed"],
                 status=answer["status"],
                 headers=tuple(answer["headers"].items()),
-                path=entry["request"]["path"] or "",
+                path=(entry["request"]["path"] or "").removeprefix("/bedrock"),  # of a gateway
             )
         )
     return tuple(found)
