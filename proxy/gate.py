@@ -12,6 +12,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .bodies import chunks_of, only_bytes
 from .core.actions import Answer, AskAgain, Release
 from .core.limits import Reservation, Shortage, one_round_more
 from .core.messages import Exchange, Problem
@@ -22,8 +23,8 @@ from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .judging import UNKNOWN_ANSWER, Judge
 from .relay import Relay
-from .rounds import Round, being_read, chunks_of, is_answer, only_bytes
-from .upstream import UpstreamRequest, streams
+from .rounds import Round, being_read, is_answer
+from .upstream import UpstreamRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -221,8 +222,8 @@ class Gate:
         while True:
             async with self._round(state) as round_:
                 try:
-                    answer = await self._start(state, round_)
-                    if not (is_answer(answer) and streams(answer, state.request.stream_type)):
+                    answer, is_stream = await round_.streams(await self._start(state, round_))
+                    if not is_stream:
                         if headed:
                             msg = f"the provider answered with status {answer.status}"
                             raise UpstreamFault(msg)

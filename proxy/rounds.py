@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from .bodies import looked_into
 from .core.limits import Reservation, seconds_left
 from .core.messages import Exchange, Malformed, RequestEdit, Turn, Usage
 from .core.runs import Outcome
@@ -18,7 +19,7 @@ from .ledger import CHARACTERS_A_TOKEN
 from .upstream import UNREACHABLE, UpstreamRequest, may_retry, retry_pause
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from .core.limits import Limits
     from .core.messages import Frame, Request
@@ -56,25 +57,6 @@ def being_read() -> Iterator[None]:
     except Malformed as fault:
         said = f"The provider's answer cannot be read: {fault}"
         raise UpstreamFault(said, code="upstream_unreadable") from None
-
-
-async def chunks_of(answer: UpstreamAnswer) -> AsyncGenerator[bytes, None]:
-    """The body of an answer that nobody reads on the way."""
-    try:
-        while chunk := await answer.next_chunk():
-            yield chunk
-    finally:
-        answer.close()
-
-
-async def only_bytes(parts: AsyncGenerator[object, None]) -> AsyncGenerator[bytes, None]:
-    """The bytes of a stream whose head was taken off."""
-    try:
-        async for part in parts:
-            if isinstance(part, bytes):
-                yield part
-    finally:
-        await parts.aclose()
 
 
 @dataclass(slots=True)
@@ -307,6 +289,13 @@ class Round:
         self._attempts.append(answer)
         await asyncio.sleep(pause)
         return True
+
+    async def streams(self, answer: UpstreamAnswer) -> tuple[UpstreamAnswer, bool]:
+        """The answer to go on with, and whether it is the stream that was asked for. Raises UpstreamFault."""
+        if not is_answer(answer):
+            return answer, False
+        self._answer, is_stream = await looked_into(answer, self._state.request.stream_type)
+        return self._answer, is_stream
 
     async def frames(
         self, reader: Reader, heartbeat: float, holding: Callable[[], bool] = bool
