@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from proxy.demo import Answer, Raw, ScriptedProvider, Seen
+from proxy.dialects.bedrock_frames import MessageSplitter
 from proxy.stores.memory import MemoryStore
 from tests.dialects import wire
 from tests.dialects.agents import SDK_FAULTS, Read
@@ -24,7 +25,15 @@ from tests.dialects.wire import Exchange
 from tests.playbook import CHAT, MESSAGES, RESPONSES, Answered, Play
 from tests.shelf import Shelf
 
-PATHS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic-messages": MESSAGES}
+PATHS = {
+    "openai-chat": CHAT,
+    "openai-responses": RESPONSES,
+    "anthropic-messages": MESSAGES,
+    "ollama": "/api/chat",
+    "bedrock-converse": "",
+}
+"""Empty: each recording's own path, since it names the model."""
+STREAMS = {"ollama": "application/x-ndjson", "bedrock-converse": "application/vnd.amazon.eventstream"}
 EACH = pytest.mark.parametrize("dialect", PATHS)
 NAME = "x-recording"
 LABEL = "zip1"
@@ -59,6 +68,11 @@ def asked(dialect: str, one: Exchange) -> bytes:
     if dialect == "openai-responses":
         tools = [declared(call) for call in one.observed["tool_calls"]]
         return json.dumps({"model": "m", "input": "Go.", "stream": one.is_stream, "tools": tools}).encode()
+    if dialect == "bedrock-converse":
+        offered = dict.fromkeys(call["name"] for call in one.observed["tool_calls"])
+        tools = [{"toolSpec": {"name": name}} for name in offered]
+        said = [{"role": "user", "content": [{"text": "Go."}]}]
+        return json.dumps({"messages": said, "toolConfig": {"tools": tools}}).encode()
     names = dict.fromkeys(call["name"] for call in one.observed["tool_calls"])
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Go."}]}
     if dialect == "openai-chat":
@@ -108,9 +122,9 @@ def tool_of(one: Exchange, call: dict[str, Any]) -> str:
     return SPACES.get(one.id, "") + name
 
 
-def answer_of(one: Exchange, cuts: Iterable[int]) -> Raw:
+def answer_of(dialect: str, one: Exchange, cuts: Iterable[int]) -> Raw:
     """The recorded answer, cut so."""
-    kind = "text/event-stream" if one.is_stream else "application/json"
+    kind = STREAMS.get(dialect, "text/event-stream") if one.is_stream else "application/json"
     headers = {name: value for name, value in one.headers if name != "transfer-encoding"}
     return Raw(one.answer, one.status, {"content-type": kind} | headers, tuple(cuts))
 
@@ -135,7 +149,7 @@ class Stage:
         async def ask(one: Exchange) -> None:
             async with free, asyncio.timeout(30):
                 headers = {NAME: one.id, "authorization": f"Bearer key-of-{caller_of(self.dialect, one)}"}
-                found[one.id] = await self.play.post(PATHS[self.dialect], body(one), headers)
+                found[one.id] = await self.play.post(PATHS[self.dialect] or one.path, body(one), headers)
 
         await asyncio.gather(*map(ask, ones))
         return found
@@ -167,7 +181,7 @@ async def staged(
 ) -> AsyncIterator[Stage]:
     """Opens the stage; afterwards nothing is put aside and no task is left. `again`: refused calls go back to the model
     once, and this is what it says then."""
-    answers = {one.id: answer_of(one, cuts(one)) for one in wire.every(dialect)}
+    answers = {one.id: answer_of(dialect, one, cuts(one)) for one in wire.every(dialect)}
     answered: set[str] = set()
 
     def say(seen: Seen) -> Answer | Raw:
@@ -202,7 +216,7 @@ def told_beside(one: Exchange) -> str:
             return {
                 key: None if is_call(part) else plain(part)
                 for key, part in value.items()
-                if key not in {"tool_calls", "function_call", "partial_json"}
+                if key not in {"tool_calls", "function_call", "partial_json", "toolUse"}
             }
         return value
 
@@ -210,8 +224,10 @@ def told_beside(one: Exchange) -> str:
         kind = str(part.get("type")) if isinstance(part, dict) else ""
         return kind == "tool_use" or kind.endswith(("_call", "approval_request"))
 
-    if one.is_stream:
-        lines = [line[5:].strip() for line in one.answer.decode().splitlines() if line.startswith("data:")]
+    if one.is_stream and one.path.endswith("/converse-stream"):
+        said = [plain(json.loads(message.payload)) for message in MessageSplitter().feed(one.answer)]
+    elif one.is_stream:
+        lines = [line.removeprefix("data:").strip() for line in one.answer.decode().splitlines()]
         said = [plain(json.loads(line)) for line in lines if line[:1] == "{"]
     else:
         said = [plain(json.loads(one.answer))]
@@ -246,5 +262,5 @@ def sdk(judge: Callable[[bytes], Read], body: bytes) -> Read | None:
 
 def traces_left(one: Exchange, got: Answered) -> list[str]:
     """What an agent got of the recorded calls, beside what the model had said in its text as well."""
-    beside, body = told_beside(one), got.body.decode()
+    beside, body = told_beside(one), got.body.decode(errors="replace")
     return [piece for piece in pieces_of(one) if piece in body and piece not in beside]
