@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .checks import judge_answer
 from .core.actions import Answer, outcome_of
-from .core.messages import Exchange, Problem
+from .core.messages import Exchange, Problem, TextExchange
 from .core.reports import refusal_text, stop_report
 from .core.runs import STOPPED, KeptAnswer, Outcome
 from .exchange import Reply, problem_reply
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from .core.messages import CallKey, ToolCall, Turn
     from .core.verdicts import Verdict
-    from .dialects import Dialect, Writer
+    from .dialects import Writer
     from .errors import Fault
     from .ledger import Ledger
-    from .rounds import State
     from .settings import Settings
+    from .turn_state import State
 
 OK = 200
 JSON_HEADERS = (("content-type", "application/json"),)
@@ -154,10 +154,12 @@ class Endings:
             return self._error(state, problem)
         state.recorder.finish(OK)
         if state.request.stream:
-            stream = state.dialect.writer(state.request, state.answer_id).closing(answer.text)
-            return Reply(OK, [*_stream_headers(state.request.stream_type), *headers_of(state)], stream)
+            stream = state.listener.writer(state.dialect.writer(state.request, state.answer_id))
+            closing = stream.closing(answer.text)
+            return Reply(OK, [*_stream_headers(state.request.stream_type), *headers_of(state)], closing)
         text = "\n\n".join(part for part in (state.earlier_text, answer.text) if part)
         now = int(self._clock())
+        text = state.listener.answer(text)
         body = state.dialect.render_answer(state.request, state.answer_id, text, state.earlier_usage, now)
         return Reply(OK, [*JSON_HEADERS, *headers_of(state)], body)
 
@@ -167,12 +169,12 @@ class Endings:
         return Reply(reply.status, [*reply.headers, *headers_of(state)], reply.body)
 
 
-def as_shown(dialect: Dialect, body: bytes, turn: Turn, refused: Collection[CallKey], note: str) -> Turn:
+def as_shown(state: State, body: bytes, turn: Turn, refused: Collection[CallKey], note: str) -> Turn:
     """The turn with the text that the agent gets, and will send back, where all its calls are refused."""
     if not note or len(refused) < len(turn.calls):
         return turn
-    shown = dialect.edit_response(body, turn, refused, note, ())
-    return replace(turn, text=dialect.parse_response(shown, lambda: "").text)
+    shown = state.listener.edited(state.dialect, body, turn, refused, note, ())
+    return replace(turn, text=state.dialect.parse_response(shown, lambda: "").text)
 
 
 def _stream_headers(media_type: str) -> list[tuple[str, str]]:
@@ -188,10 +190,15 @@ def headers_of(state: State) -> list[tuple[str, str]]:
 
 def gave_up(state: State, why: str) -> Answer:
     """A further round inside this turn failed: what was refused is said by program instead (E7)."""
-    reasons = dict.fromkeys(text for exchange in state.exchanges for _, text in exchange.results)
+    reasons = dict.fromkeys(text for exchange in state.exchanges for text in _reasons_in(exchange))
     outcome = outcome_of(state.last) if state.last else Outcome.FAILED
     return Answer(
         "\n".join([*reasons, f"[callgate] No further answer could be had: {why.rstrip('.')}."]),
         outcome,
         "no_answer",
     )
+
+
+def _reasons_in(exchange: Exchange | TextExchange) -> list[str]:
+    """Why the calls of a turn were refused."""
+    return [exchange.reply] if isinstance(exchange, TextExchange) else [said for _, said in exchange.results]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .bodies import chunks_of, only_bytes
 from .core.actions import Answer, AskAgain, Release
 from .core.limits import Reservation, Shortage, one_round_more
-from .core.messages import Exchange, Problem
+from .core.messages import Problem
 from .core.reports import refusal_text
 from .core.runs import Outcome
 from .endings import OK, Endings, as_shown, headers_of
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .dialects import Reader, Writer
     from .exchange import Incoming
     from .judging import Parts
-    from .rounds import State
     from .telemetry import RequestTrace
+    from .turn_state import State
     from .upstream import UpstreamAnswer
 
 
@@ -180,7 +180,7 @@ class Gate:
             state.recorder.finish(answer.status, str(answer.status))
             return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
         with being_read():
-            turn = state.dialect.parse_response(body, fresh_call_id)
+            turn = state.listener.turn(state.dialect.parse_response(body, fresh_call_id))
         round_.read(turn)
         await round_.settle()
         move = await self._judge.calls(state, turn.calls) if turn.calls else Release()
@@ -188,12 +188,12 @@ class Gate:
             self._ask_again(state, turn, move)
             return None
         if isinstance(move, Answer):
-            state.earlier.append(turn)
+            state.earlier.append(state.listener.spoken(turn))
             return await self._endings.say(state, move)
         refused = {turn.calls[place].key: verdict for place, verdict in move.refused.items()}
         with being_read():
-            shown = as_shown(state.dialect, body, turn, refused, move.note)
-            body = state.dialect.edit_response(body, turn, refused, move.note, state.earlier)
+            shown = as_shown(state, body, turn, refused, move.note)
+            body = state.listener.edited(state.dialect, body, turn, refused, move.note, state.earlier)
         await self._endings.answered(state, shown, refused)
         state.recorder.finish(answer.status)
         return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
@@ -217,7 +217,7 @@ class Gate:
 
     async def _stream(self, state: State) -> AsyncGenerator[Reply | bytes, None]:
         """First the head of the reply, then its bytes. Closing the generator settles what is open."""
-        writer = state.dialect.writer(state.request, state.answer_id)
+        writer = state.listener.writer(state.dialect.writer(state.request, state.answer_id))
         headed = False
         while True:
             async with self._round(state) as round_:
@@ -248,7 +248,7 @@ class Gate:
 
     async def _relayed(self, state: State, round_: Round, writer: Writer) -> AsyncGenerator[bytes, None]:
         """One streamed answer. Sets `state.again` where another round is to continue the agent's stream."""
-        reader = state.dialect.reader(fresh_call_id)
+        reader = state.listener.reader(state.dialect.reader(fresh_call_id))
 
         async def judge(calls: Sequence[ToolCall]) -> CallsMove:
             move = await self._judge.calls(state, calls, others_left=relay.released > 0)
@@ -307,10 +307,12 @@ class Gate:
 
     def _ask_again(self, state: State, turn: Turn, move: AskAgain) -> None:
         """The refused turn and its refusals become part of the request; another round follows."""
-        state.earlier.append(turn)
-        results = tuple(zip(turn.calls, move.refusals, strict=True))
-        state.exchanges.append(Exchange(turn.message, results, turn.id))
-        state.edit = replace(move.edit, missing_results=state.edit.missing_results, owed=state.edit.owed)
+        state.earlier.append(state.listener.spoken(turn))
+        exchanges, said = state.listener.exchanges(turn, move.refusals)
+        state.exchanges += exchanges
+        note = "\n".join(filter(None, (said, move.edit.note)))
+        kept = state.edit
+        state.edit = replace(move.edit, missing_results=kept.missing_results, owed=kept.owed, note=note)
         state.last = move.last
         state.recorder.edited(state.run, state.edit)
         state.reasks_left -= 1

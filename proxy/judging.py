@@ -16,9 +16,10 @@ from .core.limits import Reservation, Shortage, smallest
 from .core.messages import Malformed, ToolKind
 from .core.verdicts import Facts, refused_calls
 from .errors import ClientFault
+from .listening import listener_for
 from .providers import routed
 from .recorder import Recorder
-from .rounds import State
+from .turn_state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,6 +74,8 @@ class Judge:
         incoming = routed(incoming, request.model, self._settings)
         identity, settings = incoming.caller.identity, self._settings
         await self._may_go_on(identity, request)
+        listener = listener_for(settings.channels, identity.agent)
+        request = listener.heard(request)
         opened = await self._ledger.open(
             identity,
             request,
@@ -81,6 +84,10 @@ class Judge:
             is_retry=incoming.headers.get(RETRY_HEADER, "0") != "0",
         )
         state = await self._state(incoming, trace, request, opened.run, is_new=opened.is_new)
+        state.listener = listener
+        if listener.defuses:
+            checks = replace(state.facts.settings, defused=listener.defused)
+            state.facts = replace(state.facts, settings=checks)
         state.recorder.results(state.run, opened.results)
         return state
 
@@ -155,6 +162,7 @@ class Judge:
         """Decides about the held calls, reserves for those that leave, and records every one of them."""
         if (refusal := too_many(len(calls))) is not None:
             return refusal
+        state.facts = replace(state.facts, request=state.listener.offering(state.request, calls))
         started = self._clock()
         parsed = tuple(self._arguments(call) for call in calls)
         decision = await self._parts.policies.decide(

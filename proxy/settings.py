@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from proxy.channel_settings import ChannelSettings
 from proxy.core.verdicts import CheckSettings, Mode
 from proxy.kept_settings import KeptSettings
 from proxy.limit_settings import LimitSettings
@@ -256,6 +257,8 @@ class Settings(Part):
     """What happens to a stream while a call is held."""
     denied: Literal["answer", "error"] = "answer"
     """How a denial is said: `answer`, a valid answer with status 200, or `error`, the dialect's error with 403."""
+    channels: tuple[ChannelSettings, ...] = ()
+    """Forms in which agents write calls in text; without them text is text."""
     results: ResultSettings = ResultSettings()
     """How the model reads what tools returned."""
     kept: KeptSettings = KeptSettings()

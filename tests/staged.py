@@ -16,9 +16,10 @@ from proxy.exchange import Incoming
 from proxy.identity import Caller
 from proxy.ledger import Ledger
 from proxy.recorder import Recorder
-from proxy.rounds import Round, State
+from proxy.rounds import Round
 from proxy.settings import Settings
 from proxy.stores.memory import MemoryStore
+from proxy.turn_state import State
 from tests.talk import ALICE, Clock
 
 if TYPE_CHECKING:

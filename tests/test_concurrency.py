@@ -18,9 +18,10 @@ from proxy.core.verdicts import Facts
 from proxy.demo import Answer, Call, Seen
 from proxy.exchange import Incoming
 from proxy.relay import Relay
-from proxy.rounds import Round, State
+from proxy.rounds import Round
 from proxy.stores.memory import MemoryStore
 from proxy.traces import RequestTrace
+from proxy.turn_state import State
 from tests.playbook import Play
 from tests.shelf import Shelf
 from tests.wire_agent import WIRES, Wire, WireAgent

@@ -102,7 +102,12 @@ def base_edit(facts: Facts) -> RequestEdit:
         ask_usage=facts.request.stream and not facts.request.asks_usage,
         owed=kept.owed if kept else (),
         previous=kept.actual if kept and kept.actual != kept.shown else None,
-        results=rendered_results(facts.request.messages, facts.decision.traits, facts.settings.results),
+        results=rendered_results(
+            facts.request.messages,
+            facts.decision.traits,
+            facts.settings.results,
+            facts.settings.defused,
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from .pairing import paired
 from .results import NO_TRAITS, StepStatus, classify
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .messages import Message, ToolResult
     from .results import ToolTraits
@@ -43,9 +43,12 @@ class Rendering:
         return Rendering(min(lengths, default=0), self.fence or traits.fence, self.mark_errors, self.secret)
 
 
-def rendered(result: ToolResult, traits: ToolTraits, how: Rendering) -> str:
-    """The text of the result as the model is to read it; unchanged where nothing is to be done."""
-    text = result.text
+def rendered(
+    result: ToolResult, traits: ToolTraits, how: Rendering, defused: Callable[[str], str] | None = None
+) -> str:
+    """The text of the result as the model is to read it; unchanged where nothing is to be done. `defused` breaks what
+    would read as a call (C6)."""
+    text = defused(result.text) if defused is not None else result.text
     if 0 < how.truncate < len(text):
         left_out = len(text) - how.truncate
         text = f"{text[: how.truncate]}\n[callgate] Truncated: {left_out} of {len(result.text)} characters are left out here."
@@ -63,14 +66,17 @@ def fenced(text: str, secret: bytes) -> str:
 
 
 def rendered_results(
-    messages: Sequence[Message], traits: Mapping[str, ToolTraits], how: Rendering
+    messages: Sequence[Message],
+    traits: Mapping[str, ToolTraits],
+    how: Rendering,
+    defused: Callable[[str], str] | None = None,
 ) -> tuple[ResultText, ...]:
     """The results of a history that the model is to read otherwise than they came (A11, B5, C9).
 
     Results that no call in the history explains are held to what is configured for all tools. Results in text are part of
     what the user says, and are left alone.
     """
-    plain = not (how.truncate or how.fence or how.mark_errors)
+    plain = not (how.truncate or how.fence or how.mark_errors or defused)
     if plain and not any(one.truncate or one.fence for one in traits.values()):
         return ()
     tools: dict[int, str] = {}
@@ -86,7 +92,7 @@ def rendered_results(
             if id(result) in in_text:
                 continue
             declared = traits.get(tools.get(id(result), ""), NO_TRAITS)
-            text = rendered(result, declared, how.of_tool(declared))
+            text = rendered(result, declared, how.of_tool(declared), defused)
             if text != result.text:
                 found.append(ResultText(place, number, text))
     return tuple(found)

@@ -51,9 +51,11 @@ class Pairing:
 
     @property
     def missing(self) -> tuple[Pair, ...]:
-        """Calls that need a result and have none. What the provider ran itself needs none."""
+        """Calls that need a result and have none. What the provider ran itself needs none, and text never does."""
         return tuple(
-            pair for pair in self.pairs if pair.result is None and pair.call.kind is not ToolKind.HOSTED
+            pair
+            for pair in self.pairs
+            if pair.result is None and pair.call.kind is not ToolKind.HOSTED and not pair.call.channel
         )
 
     @property

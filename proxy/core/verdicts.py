@@ -16,7 +16,7 @@ from .limits import Limits, Shortage
 from .runs import Identity, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from .messages import MissingResult, Request, ToolCall, Turn
     from .results import ToolTraits
@@ -116,6 +116,8 @@ class CheckSettings:
     max_argument_bytes: int = 262_144
     results: Rendering = field(default_factory=Rendering)
     """How the model reads what tools returned."""
+    defused: Callable[[str], str] | None = None
+    """Breaks marks in results that would read as calls; None: there are none."""
 
     def mode(self, name: str) -> Mode:
         """The mode of the check (or part of a check) with this dotted name."""

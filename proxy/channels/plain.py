@@ -1,0 +1,46 @@
+"""What most channels have in common: results as they stand behind `Observation:`, answers as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .proposals import written
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from . import ChannelOptions, Past
+    from .scanner import Proposed
+
+OBSERVATION = "Observation:"
+
+
+class PlainChannel:
+    """A channel without forms of its own for refusals, answers and results."""
+
+    name = ""
+
+    def __init__(self, options: ChannelOptions) -> None:
+        """The options that concern it."""
+        self.options = options
+
+    def written(self, calls: Sequence[Proposed]) -> str:
+        """The calls as JSON."""
+        return written(calls)
+
+    def refusal(self, refusals: Sequence[tuple[str, str]]) -> str:
+        """One line a call."""
+        return "\n".join(f"{OBSERVATION} {said}" for _, said in refusals)
+
+    def answer(self, text: str) -> str:
+        """The text as it is."""
+        return text
+
+    def results(self, text: str) -> list[str]:
+        """What stands behind `Observation:`."""
+        bare = text.lstrip()
+        return [bare.removeprefix(OBSERVATION).strip()] if bare.startswith(OBSERVATION) else []
+
+    def past(self, text: str) -> tuple[str, list[Past]]:
+        """None: a message is one thing."""
+        return text, []

@@ -1,0 +1,149 @@
+"""Finds marked regions in text that comes in pieces, and holds back only what may yet become a mark.
+
+Laws: where the text was cut makes no difference to what is found; time is linear in the text; what is `settled` never
+becomes part of a region. A region is atomic: it is a call (or several), or what the model made up as their result.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Proposed = tuple[str, str]
+"""Name and arguments of a call in text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One mark and what stands behind it."""
+
+    opener: str
+    closers: tuple[str, ...] = ()
+    """The nearest of these ends the region; none comes: the end of the answer does."""
+    read: Callable[[str], Sequence[Proposed] | None] | None = None
+    """The calls in the text between; None: it is plain text after all. No function: the region is an invented result."""
+    at_line: bool = False
+    """Counts only at the beginning of a line."""
+    at_start: bool = False
+    """Counts only as the first thing in the text."""
+    keeps_closer: bool = True
+    """The closer is part of the region."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of the text, in characters, and the calls in it."""
+
+    start: int
+    end: int
+    calls: tuple[Proposed, ...]
+
+
+class Scanner:
+    """Reads one text."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        """Of openers that begin at the same place the longest counts."""
+        self._rules = sorted(rules, key=lambda rule: -len(rule.opener))
+        self._openers = re.compile("|".join(re.escape(rule.opener) for rule in self._rules) or r"(?!)")
+        self._longest = max((len(rule.opener) for rule in self._rules), default=0)
+        self._from = 0  # where the next opener is looked for
+        self._open: tuple[Rule, int, int] | None = None  # rule, start, where its body begins
+        self._searched = 0  # up to where no closer was found
+        self.text = ""
+        self.settled = 0
+        """Characters up to here are plain, or belong to a region that was found."""
+        self.regions: list[Region] = []
+        self.cut: int | None = None
+        """From here on the model made up what a tool would return: nothing of it is to be shown."""
+
+    def feed(self, piece: str) -> None:
+        """More of the text."""
+        self.text += piece
+        self._advance(ended=False)
+
+    def end(self) -> None:
+        """The text is over."""
+        self._advance(ended=True)
+        self.settled = len(self.text)
+
+    def _advance(self, *, ended: bool) -> None:
+        while self.cut is None and self._step(ended=ended):
+            pass
+        if self.cut is not None:
+            self.settled = len(self.text)
+
+    def _step(self, *, ended: bool) -> bool:
+        """One opener or one region further; False: more text is needed."""
+        if self._open is None:
+            return self._find_opener(ended=ended)
+        rule, start, begin = self._open
+        found = self._find_closer(rule, begin, ended=ended)
+        if found is None:
+            return False
+        body_end, end = found
+        self._open = None
+        calls = rule.read(self.text[begin:body_end]) if rule.read is not None else None
+        if calls is None:
+            self._from = begin
+            self.settled = max(self.settled, min(begin, len(self.text)))
+            return True
+        self.regions.append(Region(start, end, tuple(calls)))
+        self._from = self.settled = end
+        return True
+
+    def _find_opener(self, *, ended: bool) -> bool:
+        while found := self._openers.search(self.text, self._from):
+            rule = next(rule for rule in self._rules if self.text.startswith(rule.opener, found.start()))
+            if not ended and self._may_grow(found.start()):
+                self.settled = found.start()
+                return False
+            if not self._fits(rule, found.start()) or (rule.read is None and not self.regions):
+                self._from = found.start() + 1
+                continue
+            if rule.read is None:
+                self.cut = found.start()
+                return False
+            self._open = rule, found.start(), found.start() + len(rule.opener)
+            self._searched = self._open[2]
+            self.settled = max(self.settled, found.start())
+            return True
+        self.settled = self._from = len(self.text) if ended else self._plain_until()
+        return False
+
+    def _may_grow(self, start: int) -> bool:
+        """What stands here may be the beginning of a longer opener."""
+        rest = self.text[start:]
+        return len(rest) < self._longest and any(
+            len(rule.opener) > len(rest) and rule.opener.startswith(rest) for rule in self._rules
+        )
+
+    def _fits(self, rule: Rule, start: int) -> bool:
+        if rule.at_start:
+            return not self.text[:start].strip()
+        if rule.at_line:
+            return not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip()
+        return True
+
+    def _plain_until(self) -> int:
+        """Up to where no opener can begin any more."""
+        for start in range(max(self._from, len(self.text) - self._longest + 1), len(self.text)):
+            rest = self.text[start:]
+            if any(rule.opener.startswith(rest) and self._fits(rule, start) for rule in self._rules):
+                return start
+        return len(self.text)
+
+    def _find_closer(self, rule: Rule, begin: int, *, ended: bool) -> tuple[int, int] | None:
+        """Where the body ends and where the region ends."""
+        longest = max(map(len, rule.closers), default=0)
+        since = max(begin, self._searched - longest)
+        places = [(place, closer) for closer in rule.closers if (place := self.text.find(closer, since)) >= 0]
+        if places:
+            place, closer = min(places)
+            return place, place + len(closer) if rule.keeps_closer else place
+        self._searched = len(self.text)
+        return (len(self.text), len(self.text)) if ended else None

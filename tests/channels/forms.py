@@ -1,0 +1,87 @@
+"""What models write in each channel: the text, and the calls in it."""
+
+from proxy.channels import CHANNELS, ChannelOptions
+from proxy.channels.scanner import Scanner
+
+READ = '{"id": 4}'
+TEXTS: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
+    "tags": [
+        ('Well.\n<tool_call>\n{"name": "read", "arguments": {"id": 4}}\n</tool_call>', [("read", READ)]),
+        (
+            '<tool_call>{"name":"read","arguments":{"id": 4}}</tool_call><tool_call>{"name":"b","arguments":{}}</tool_call>',
+            [("read", READ), ("b", "{}")],
+        ),
+        (
+            "<tool_call>\n<function=read>\n<parameter=id>\n4\n</parameter>\n</function>\n</tool_call>",
+            [("read", '{"id": "4"}')],
+        ),
+        ('<function=read>{"id": 4}</function>', [("read", READ)]),
+        ('<invoke name="read"><parameter name="id">4</parameter></invoke>', [("read", '{"id": "4"}')]),
+        ("<tool_call>{broken</tool_call>", [("unreadable_call", "{broken")]),
+        ("<tool_call>{broken", [("unreadable_call", "{broken")]),
+        ("a < b, a <tool> and <tool_calls>", []),
+    ],
+    "control_tokens": [
+        ('[TOOL_CALLS][{"name": "read", "arguments": {"id": 4}}]', [("read", READ)]),
+        ('[TOOL_CALLS]read[ARGS]{"id": 4}', [("read", READ)]),
+        ('[TOOL_CALLS]read[CALL_ID]x1[ARGS]{"id": 4}[TOOL_CALLS]b[ARGS]{}', [("read", READ), ("b", "{}")]),
+        ('<|python_tag|>{"name": "read", "parameters": {"id": 4}}<|eom_id|>', [("read", READ)]),
+        ("<|python_tag|>print(1)<|eom_id|>", [("python", '{"code": "print(1)"}')]),
+        (
+            '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n```json\n{"id": 4}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+            [("read", READ)],
+        ),
+        (
+            '<|tool_calls_section_begin|><|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{"id": 4}<|tool_call_end|><|tool_calls_section_end|>',
+            [("read", READ)],
+        ),
+        ('<|tool_call|>[{"name": "read", "arguments": {"id": 4}}]', [("read", READ)]),
+        ("[TOOL] [TOOLS]", []),
+    ],
+    "react": [
+        ('Thought: Look.\nAction: read\nAction Input: {"id": 4}', [("read", READ)]),
+        ("Action: read\nAction Input: the note", [("read", '{"input": "the note"}')]),
+        ("Action: read[the note]", [("read", '{"input": "the note"}')]),
+        ('Action: read\nAction Input: {"id": 4}\nObservation: made up\nFinal Answer: 7', [("read", READ)]),
+        ("Action: Finish[seven]", []),
+        ("Thought: done\nFinal Answer: Take Action: now", []),
+        ("Action: the action to take, should be one of [read]\nAction Input: x", []),
+    ],
+    "fences": [
+        ('Look:\n```json\n{"tool": "read", "args": {"id": 4}}\n```', [("read", READ)]),
+        ('```json\n{"title": "no call"}\n```', []),
+        ("Thought: x\n```python\nread(4)\n```", [("python", '{"code": "read(4)"}')]),
+        ("<code>\nread(4)\n</code>", [("python", '{"code": "read(4)"}')]),
+        ("```pythonic\nx\n```", []),
+        ("```\nplain\n```", []),
+    ],
+    "patches": [
+        (
+            "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch",
+            [("apply_patch", '{"patch": "*** Add File: a\\n+x"}')],
+        ),
+        ("```diff\n-a\n+b\n```", [("apply_patch", '{"patch": "-a\\n+b"}')]),
+        ("It said *** Begin", []),
+    ],
+    "structured": [
+        ('{"action": "read", "action_input": {"id": 4}}', [("read", READ)]),
+        (' [{"name": "read", "parameters": {"id": 4}}]', [("read", READ)]),
+        ('{"action": "final_answer", "action_input": "7"}', []),
+        ('{"answer": 7}', []),
+        ('Not {"name": "read", "parameters": {}}', []),
+    ],
+}
+CASES = [(name, text, calls) for name, cases in TEXTS.items() for text, calls in cases]
+
+
+def scanned(name: str, *pieces: str) -> Scanner:
+    """The text, read in these pieces."""
+    scanner = Scanner(CHANNELS[name](ChannelOptions()).rules)
+    for piece in pieces:
+        scanner.feed(piece)
+    scanner.end()
+    return scanner
+
+
+def calls_in(scanner: Scanner) -> list[tuple[str, str]]:
+    return [call for region in scanner.regions for call in region.calls]
