@@ -27,8 +27,8 @@ from .bedrock_parts import (
     usage_of,
     usage_record,
 )
-from .openai_chat_parts import dumped, loaded, text
 from .texts import content_with
+from .values import dumped, loaded, text
 
 _CONTENT = ("output", "message", "content")
 

@@ -25,9 +25,9 @@ from proxy.core.messages import (
 
 from .bedrock_parts import Json, is_text_block, object_of, text_block
 from .bedrock_request import PLACEHOLDER, has_system, read_tool
-from .openai_chat_parts import dumped, text
 from .texts import content_with
 from .typed import listed
+from .values import dumped, text
 
 _NOBODYS = {
     "toolSpec": {

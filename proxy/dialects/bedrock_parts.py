@@ -13,7 +13,7 @@ from proxy.core import json_text
 from proxy.core.json_text import Span, quoted
 from proxy.core.messages import Malformed, Problem, ToolCall, ToolKind, Usage
 
-from .openai_chat_parts import count, digest, dumped, loaded, text
+from .values import count, digest, dumped, loaded, text
 
 Json = dict[str, Any]
 

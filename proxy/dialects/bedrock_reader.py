@@ -45,7 +45,7 @@ from .bedrock_parts import (
     text_block,
     usage_of,
 )
-from .openai_chat_parts import dumped, loaded, text
+from .values import dumped, loaded, text
 
 UNREADABLE = Problem(
     502, "modelStreamErrorException", "The provider sent an event that cannot be read; the answer ends here."

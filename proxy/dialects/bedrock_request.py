@@ -27,8 +27,8 @@ from .bedrock_parts import (
     object_of,
     stand_in,
 )
-from .openai_chat_parts import assistant_digest, digest, dumped, text
 from .typed import listed, number, typed, whole_object
+from .values import assistant_digest, digest, dumped, text
 
 PLACEHOLDER = "callgate_no_tool"
 """Stands in for tools that were taken out where the history has calls: the provider wants some tool then. It is nobody's

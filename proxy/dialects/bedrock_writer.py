@@ -34,7 +34,7 @@ from .bedrock_parts import (
     usage_record,
 )
 from .bedrock_reader import Broken, Said
-from .openai_chat_parts import dumped, text
+from .values import dumped, text
 
 
 class ConverseWriter:

@@ -29,7 +29,7 @@ from .ollama_parts import (
     wire_calls,
 )
 from .ollama_stream import OllamaReader, OllamaWriter, message_for_history
-from .openai_chat_parts import dumped, loaded, text
+from .values import dumped, loaded, text
 
 _CHANGES = "it changes what the server has"
 _RAW = "it completes raw text, in which calls cannot be told from text"

@@ -16,7 +16,7 @@ from proxy.core.fingerprint import call_fingerprint
 from proxy.core.json_text import Members, Span, quoted
 from proxy.core.messages import CallKey, Malformed, Problem, ToolCall, Usage
 
-from .openai_chat_parts import count, dumped, loaded, text
+from .values import count, dumped, loaded, text
 
 Json = dict[str, Any]
 

@@ -27,8 +27,8 @@ from proxy.core.messages import (
 )
 
 from .ollama_parts import APART, MESSAGE, CallIds, Json, exact, history_calls
-from .openai_chat_parts import assistant_digest, digest, dumped, text
 from .typed import flag, listed, typed, whole_object
+from .values import assistant_digest, digest, dumped, text
 
 _TOP = frozenset({"model", "messages", "tools", "stream", "options", "format", "think", "keep_alive"})
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}

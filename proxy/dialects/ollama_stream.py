@@ -48,8 +48,8 @@ from .ollama_parts import (
     usage_record,
     wire_calls,
 )
-from .openai_chat_parts import dumped, loaded, text
 from .sse import MAX_EVENT_BYTES
+from .values import dumped, loaded, text
 
 _BROKEN = Problem(
     502, "upstream_unreadable", "The provider sent a line that cannot be read; the answer ends here."

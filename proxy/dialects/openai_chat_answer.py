@@ -19,23 +19,19 @@ from .openai_chat_parts import (
     KEPT_FOR_HISTORY,
     ORDINARY_FINISH,
     CallPart,
-    Json,
     call_form,
     call_parts,
-    dumped,
-    error_record,
     hosted_calls,
     is_text_part,
-    loaded,
-    problem_of,
-    text,
     text_part,
     usage_of,
     usage_record,
     usage_with,
     visible_text,
 )
+from .openai_errors import error_record, problem_of
 from .texts import content_with
+from .values import Json, dumped, loaded, text
 
 APART = "\n\n"
 

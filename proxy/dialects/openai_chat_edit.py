@@ -26,10 +26,11 @@ from proxy.core.messages import (
 )
 
 from .openai_chat_hosted import without
-from .openai_chat_parts import Json, call_parts, dumped, is_text_part, objects, text_part
+from .openai_chat_parts import call_parts, is_text_part, text_part
 from .openai_chat_request import chosen_name, read_choice, read_tool
 from .options import server_tool
 from .texts import content_with
+from .values import Json, dumped, objects
 
 _APART = "\n\n"
 _TOOL_MEMBERS = {

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from proxy.core import json_text
 from proxy.core.messages import Malformed
 
-from .openai_chat_parts import Json, objects, text
+from .values import Json, objects, text
 
 # Only a text with one of these can hold a call: nearly every chunk has none, and is not looked at any closer. Keys may
 # be spelled with escapes of plain letters.

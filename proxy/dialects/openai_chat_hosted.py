@@ -22,8 +22,8 @@ from proxy.core import json_text
 from proxy.core.json_text import Members, Splice
 from proxy.core.messages import Malformed, Tool, ToolKind
 
-from .openai_chat_parts import Json, dumped, text
 from .options import options_of
+from .values import Json, dumped, text
 
 SWITCHES = (
     "web_search_options",

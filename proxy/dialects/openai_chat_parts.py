@@ -1,23 +1,18 @@
-"""The words of Chat Completions: what a call, a content, a usage record and an error look like.
+"""The words of Chat Completions: what a call, a content and a usage record look like.
 
 Laws: whatever may be a call is read as a call, of a known kind or not; what is read is exactly what a client gets.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
-import orjson
-
-from proxy.core import json_text
 from proxy.core.json_text import quoted
-from proxy.core.messages import Malformed, Problem, Role, ToolCall, ToolKind, Usage
+from proxy.core.messages import Malformed, Role, ToolCall, ToolKind, Usage
 
-Json = dict[str, Any]
+from .values import Json, count, dumped, objects, text
 
 CALL_FINISHES = frozenset({"tool_calls", "function_call"})
 """Finish words that promise a call."""
@@ -32,67 +27,6 @@ ROLES = {
 }
 KEPT_FOR_HISTORY = ("reasoning_content", "reasoning", "reasoning_details", "refusal")
 """Members of an answer that its provider wants to see again."""
-
-MAX_DEPTH = 200
-"""Levels of nesting in an answer: what is deeper cannot be written again by every writer of JSON."""
-
-_RETRYABLE = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-_ERROR_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-}
-_LOWEST_ERROR, _LOWEST_SERVER_ERROR, _HIGHEST_ERROR = 400, 500, 599
-
-
-# --- JSON in and out ------------------------------------------------------------------------------------------
-
-
-def loaded(raw: bytes) -> object:
-    """The JSON value. Half surrogate pairs are read as clients read them. Raises ValueError where it is none, and where
-    it is too deep to be written again."""
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and json_text.is_deeper(raw, MAX_DEPTH):
-        raise ValueError("nested too deep")
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return json.loads(raw.decode())
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-
-
-def dumped(value: object) -> bytes:
-    """The value as compact JSON."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # half a surrogate pair, or very deep
-        return json.dumps(value, separators=(",", ":")).encode()
-
-
-def canonical(value: object) -> bytes:
-    """One spelling for one meaning. Raises Malformed where the value is nested too deep to be spelled."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:
-        raise Malformed("a message is nested too deep") from None
-
-
-def text(value: object) -> str:
-    """The value if it is text, else nothing."""
-    return value if isinstance(value, str) else ""
-
-
-def objects(value: object) -> list[Json]:
-    """The objects in a list, or nothing."""
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
-def count(value: object) -> int:
-    """The value if it is a count, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 # --- content -----------------------------------------------------------------------------------------------
@@ -232,28 +166,7 @@ def hosted_calls(message: Mapping[str, Any], choice: int) -> list[ToolCall]:
     ]
 
 
-def assistant_digest(said: str, calls: Iterable[tuple[str, str, str]]) -> bytes:
-    """Identifies an assistant message by its text and its calls (id, name, arguments): what frameworks send back
-    differs in absent members, in white space around the text, and in how the same arguments are spelled."""
-    spelled = [[id_, name, _spelled(arguments)] for id_, name, arguments in calls]
-    return digest(["assistant", said.strip(), spelled])
-
-
-def digest(value: object) -> bytes:
-    """16 bytes that identify the value."""
-    return blake2b(canonical(value), digest_size=16).digest()
-
-
-def _spelled(arguments: str) -> str:
-    if not arguments.strip():
-        return "{}"
-    try:
-        return canonical(orjson.loads(arguments)).decode()
-    except (orjson.JSONDecodeError, Malformed):
-        return arguments
-
-
-# --- usage, errors ----------------------------------------------------------------------------------------
+# --- usage ------------------------------------------------------------------------------------------------
 
 
 def usage_of(answer: Mapping[str, Any]) -> Usage | None:
@@ -301,38 +214,3 @@ def usage_with(record: Mapping[str, Any], more: Usage) -> Json:
         elif isinstance(old, dict):
             summed[key] = old | {name: count(old.get(name)) + part for name, part in value.items()}
     return summed
-
-
-def problem_of(error: object) -> Problem:
-    """The error that a provider reports inside an answer."""
-    record = error if isinstance(error, dict) else {"message": error}
-    code, kind = record.get("code"), record.get("type")
-    numbers = [count(value) for value in (code, record.get("status_code"), record.get("status"))]
-    status = next((number for number in numbers if _LOWEST_ERROR <= number <= _HIGHEST_ERROR), 502)
-    word = (
-        code
-        if isinstance(code, str) and code
-        else kind
-        if isinstance(kind, str) and kind
-        else "upstream_error"
-    )
-    message = record.get("message")
-    said = (
-        message if isinstance(message, str) and message else "The provider reported an error in its answer."
-    )
-    return Problem(status, word, said, retryable=status in _RETRYABLE)
-
-
-def error_record(problem: Problem) -> Json:
-    """An error as the official SDK expects it."""
-    kind = "server_error" if problem.status >= _LOWEST_SERVER_ERROR else "invalid_request_error"
-    own = {"message", "type", "param", "code"}
-    return {
-        "error": {
-            "message": problem.message,
-            "type": _ERROR_TYPES.get(problem.status, kind),
-            "param": None,
-            "code": problem.code,
-            **{key: value for key, value in problem.fields.items() if key not in own},
-        }
-    }

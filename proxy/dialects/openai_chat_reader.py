@@ -35,19 +35,10 @@ from proxy.core.messages import (
 
 from .openai_chat_answer import history_message
 from .openai_chat_hidden import refuse_hidden
-from .openai_chat_parts import (
-    KEPT_FOR_HISTORY,
-    CallPart,
-    Json,
-    call_parts,
-    hosted_calls,
-    loaded,
-    problem_of,
-    text,
-    usage_of,
-    visible_text,
-)
+from .openai_chat_parts import KEPT_FOR_HISTORY, CallPart, call_parts, hosted_calls, usage_of, visible_text
+from .openai_errors import problem_of
 from .sse import RawEvent, SseSplitter
+from .values import Json, loaded, text
 
 _DONE = b"[DONE]"
 _ASSISTANTS = "thread."

@@ -22,18 +22,10 @@ from proxy.core.messages import (
 )
 
 from .openai_chat_hosted import switched_on
-from .openai_chat_parts import (
-    ROLES,
-    Json,
-    assistant_digest,
-    call_parts,
-    digest,
-    dumped,
-    text,
-    visible_text,
-)
+from .openai_chat_parts import ROLES, call_parts, visible_text
 from .options import options_of, server_tool
 from .typed import flag, listed, number, typed, whole_object
+from .values import Json, assistant_digest, digest, dumped, text
 
 MAX_CHOICES = 128
 _MODES = {

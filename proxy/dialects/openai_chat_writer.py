@@ -30,16 +30,14 @@ from .openai_chat_answer import APART
 from .openai_chat_parts import (
     CALL_FINISHES,
     ORDINARY_FINISH,
-    Json,
     call_form,
-    dumped,
-    error_record,
-    text,
     usage_record,
     usage_with,
     with_other_text,
 )
 from .openai_chat_reader import Broken, Chunk, Done, Piece, choice_number
+from .openai_errors import error_record
+from .values import Json, dumped, text
 
 _DONE = b"data: [DONE]\n\n"
 

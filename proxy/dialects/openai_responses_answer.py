@@ -9,7 +9,7 @@ from proxy.core import json_text
 from proxy.core.json_text import Splice, quoted
 from proxy.core.messages import CallKey, Malformed, Problem, Request, Turn, Usage
 
-from .openai_chat_parts import count, dumped, error_record, loaded, objects, problem_of, text
+from .openai_errors import error_record, problem_of
 from .openai_responses_items import (
     Item,
     Json,
@@ -23,6 +23,7 @@ from .openai_responses_items import (
     said_in,
     type_of,
 )
+from .values import count, dumped, loaded, objects, text
 
 APART = "\n\n"
 _ENDED = "completed"

@@ -22,7 +22,6 @@ from proxy.core.messages import (
     ToolChoice,
 )
 
-from .openai_chat_parts import dumped, objects, text
 from .openai_responses_items import (
     Item,
     Json,
@@ -39,6 +38,7 @@ from .openai_responses_request import (
     tools_of,
 )
 from .texts import content_with
+from .values import dumped, objects, text
 
 _APART = "\n\n"
 _TOOL_MEMBERS = ("tools", "tool_choice", "parallel_tool_calls")

@@ -13,8 +13,8 @@ from typing import Any
 from proxy.core import json_text
 from proxy.core.messages import CallKey, Malformed, ToolCall, ToolKind, ToolResult
 
-from .openai_chat_parts import digest, dumped, objects, text
 from .options import server_tool
+from .values import digest, dumped, objects, text
 
 Json = dict[str, Any]
 Item = Mapping[str, Any]

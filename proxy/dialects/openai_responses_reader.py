@@ -29,7 +29,7 @@ from proxy.core.messages import (
     UsageSeen,
 )
 
-from .openai_chat_parts import dumped, loaded, objects, problem_of, text
+from .openai_errors import problem_of
 from .openai_responses_answer import finish_of, turn_of, usage_of
 from .openai_responses_items import (
     FORMS,
@@ -45,6 +45,7 @@ from .openai_responses_items import (
     type_of,
 )
 from .sse import RawEvent, SseSplitter
+from .values import dumped, loaded, objects, text
 
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 TEXT, TEXT_DONE = "response.output_text.delta", "response.output_text.done"

@@ -16,7 +16,6 @@ from proxy.core.messages import (
     ToolKind,
 )
 
-from .openai_chat_parts import assistant_digest, digest, dumped, objects, text
 from .openai_responses_items import (
     Item,
     Json,
@@ -29,6 +28,7 @@ from .openai_responses_items import (
 )
 from .options import options_of, server_tool
 from .typed import flag, listed, number, typed, whole_object
+from .values import assistant_digest, digest, dumped, objects, text
 
 ROLES = {
     "user": Role.USER,

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from proxy.core.messages import CallKey, CallReady, Frame, Problem, Request, Turn, Usage
 
 from . import sse
-from .openai_chat_parts import dumped, error_record, objects, text
+from .openai_errors import error_record
 from .openai_responses_answer import APART, gone_with, response_record, text_part, usage_record, usage_with
 from .openai_responses_items import Json, is_call, message_item, type_of
 from .openai_responses_reader import ADDED, DONE, ENDS, FAILS, OPENS, TEXT, TEXT_DONE, Said, Unreadable
+from .values import dumped, objects, text
 
 _NUMBER = "sequence_number"
 _PART_ADDED, _PART_DONE = "response.content_part.added", "response.content_part.done"
