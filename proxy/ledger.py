@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .core.limits import Amounts, Limits, Reservation, Shortage
+from .core.matching import fingerprint_of
 from .core.messages import ToolCall
 from .core.recognition import (
     POLICY_TEXT_BYTES,
@@ -20,7 +21,6 @@ from .core.recognition import (
     call_key,
     chosen,
     evidence,
-    fingerprint_of,
     kept_key,
     owner_key,
     rebuilt,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from functools import cached_property
 
 from pydantic import SecretStr
 
 from proxy.core.hygiene import Rendering
 from proxy.setting_kinds import Count, Part
+
+_OF_THIS_PROCESS = secrets.token_bytes(32)
 
 
 class ResultSettings(Part):
@@ -23,8 +24,8 @@ class ResultSettings(Part):
     secret: SecretStr = SecretStr("")
     """What the marks are made with; the same in all replicas. Empty: a new one at each start, so that results of before a restart are marked anew and the provider's cache of them is lost."""
 
-    @cached_property
+    @property
     def rendering(self) -> Rendering:
         """The same for the checks."""
         configured = self.secret.get_secret_value().encode()
-        return Rendering(self.truncate, self.fence, self.mark_errors, configured or secrets.token_bytes(32))
+        return Rendering(self.truncate, self.fence, self.mark_errors, configured or _OF_THIS_PROCESS)

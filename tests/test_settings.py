@@ -31,7 +31,7 @@ def test_the_defaults_listen_to_this_machine_only_and_fail_closed() -> None:
     assert settings.admin.token.get_secret_value() == ""
     assert settings.faults.engine == "closed"
     assert not settings.telemetry.capture_content
-    assert settings.for_checks() == CheckSettings()
+    assert settings.for_checks() == CheckSettings(results=settings.results.rendering)
 
 
 def test_each_dialect_has_an_upstream_of_its_own() -> None:

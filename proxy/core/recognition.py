@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from .fingerprint import call_fingerprint, folded, result_identity
+from .fingerprint import folded, result_identity
 from .limits import Amounts
+from .matching import fingerprint_of, matched_steps
 from .messages import Role
 from .results import NO_TRAITS, StepStatus, ToolTraits, classify
 from .runs import Outcome, Run, RunChange, Step, applied
@@ -171,11 +172,6 @@ def _calls_known(run: Run, calls: Sequence[ToolCall], results: frozenset[str]) -
     return same and ids <= {step.call_id for step in about}, True, is_open
 
 
-def fingerprint_of(call: ToolCall, traits: Mapping[str, ToolTraits]) -> str:
-    """The call's fingerprint, less the arguments that policy declares volatile."""
-    return call_fingerprint(call.name, call.arguments, traits.get(call.name, NO_TRAITS).volatile_arguments)
-
-
 def step_of(call: ToolCall, run: Run, at: float, turn: int = 0) -> Step:
     """A released call as a step; number and turn are given when it is applied."""
     return Step(
@@ -278,53 +274,6 @@ def _counted(steps: Iterable[Step], rounds: int) -> Amounts:
     return Amounts(rounds=rounds, calls=per_tool.total(), per_tool=dict(per_tool))
 
 
-def _matched(run: Run, calls: Sequence[ToolCall], *, known: bool) -> list[Step | None]:
-    """For each call of a history the step that it is; None for a call that the run does not hold yet.
-
-    Where an id comes more than once, the newest calls are the newest steps. A call that came back altered is still
-    the one that was released under its id: it must not count twice. `known`: the calls stand behind all that was read
-    before, so they can only be such as still wait for their result.
-    """
-    found: list[Step | None] = [None] * len(calls)
-    candidates = [
-        step
-        for step in run.steps
-        if step.status is StepStatus.PENDING or (step.status is not StepStatus.REFUSED and not known)
-    ]
-    steps: dict[tuple[str, str], list[Step]] = {}
-    for step in candidates:
-        steps.setdefault((step.call_id, step.fingerprint), []).append(step)
-    places: dict[tuple[str, str], list[int]] = {}
-    for place, call in enumerate(calls):
-        places.setdefault((call.id, fingerprint_of(call, run.traits)), []).append(place)
-    for meaning, group in places.items():
-        for place, step in zip(reversed(group), reversed(steps.get(meaning, ())), strict=False):
-            found[place] = step
-    taken = {step.number for step in found if step is not None}
-    left: dict[str, list[Step]] = {}
-    for step in candidates:
-        if step.number not in taken:
-            left.setdefault(step.call_id, []).append(step)
-    for place in reversed(range(len(calls))):
-        if found[place] is None and left.get(calls[place].id):
-            found[place] = left[calls[place].id].pop()
-    _match_renamed(run, calls, found, [step for steps in left.values() for step in steps])
-    return found
-
-
-def _match_renamed(
-    run: Run, calls: Sequence[ToolCall], found: list[Step | None], left: Sequence[Step]
-) -> None:
-    """Some agents give a call another id than it came with (that of its item, where there are two): what it says is
-    what it is."""
-    by_meaning: dict[str, list[Step]] = {}
-    for step in sorted(left, key=lambda step: step.number):
-        by_meaning.setdefault(step.fingerprint, []).append(step)
-    for place in reversed(range(len(calls))):
-        if found[place] is None and (same := by_meaning.get(fingerprint_of(calls[place], run.traits))):
-            found[place] = same.pop()
-
-
 class _Walk:
     """Reads messages in order and notes what is new to the run."""
 
@@ -334,7 +283,7 @@ class _Walk:
         self._run = run
         self._at = at
         self._steps = iter(
-            _matched(run, [call for message in messages for call in message.calls], known=known)
+            matched_steps(run, [call for message in messages for call in message.calls], known=known)
         )
         self._open: dict[str, list[tuple[tuple[int, int], deque[Step]]]] = {}
         """By id a stack of places with the calls there that wait for a result: the last place is the nearest."""
