@@ -41,12 +41,12 @@ def taken_segments() -> frozenset[str]:
 
 
 class Signer(Part):
-    """Requests are signed for AWS with these credentials. Needs the extra `bedrock`."""
+    """Requests are signed for AWS with these credentials. Needs botocore, an extra of this package."""
 
     region: str
     """AWS region that is signed for, e.g. `us-east-1`."""
-    service: str = "bedrock"
-    """AWS service that is signed for."""
+    service: str
+    """AWS service that is signed for, as AWS spells it in signatures."""
     access_key_id: SecretStr | None = None
     """Access key id; with `secret_access_key`."""
     secret_access_key: SecretStr | None = None
@@ -66,7 +66,9 @@ class Signer(Part):
         if not self.chain and not all(given):
             raise ValueError("needs access_key_id and secret_access_key, or `chain: true`")
         if find_spec("botocore") is None:
-            raise ValueError("signing needs botocore: pip install 'callgate[bedrock]'")
+            raise ValueError(
+                "signing needs botocore, which comes with an extra of this package (see the README)"
+            )
         return self
 
 

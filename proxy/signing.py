@@ -85,7 +85,7 @@ class Signer:
             raise UpstreamFault(said, status=500, code="credential_missing") from None
 
     def _found(self) -> Any:
-        from botocore import credentials, session  # noqa: PLC0415  # optional
+        from botocore import credentials, session  # noqa: PLC0415  # only installed where something is signed
 
         given = self._settings
         if given.access_key_id is not None and given.secret_access_key is not None:
@@ -102,8 +102,8 @@ def signature_headers(
     request: UpstreamRequest, credentials: Any, region: str, service: str, now: datetime
 ) -> Mapping[str, str]:
     """The headers that sign the request (method, URL, content type, body) with frozen credentials at this time."""
-    from botocore.auth import SigV4Auth  # noqa: PLC0415  # optional
-    from botocore.awsrequest import AWSRequest  # noqa: PLC0415  # as above
+    from botocore.auth import SigV4Auth  # noqa: PLC0415  # only installed where something is signed
+    from botocore.awsrequest import AWSRequest  # noqa: PLC0415  # as above, only there
 
     kinds = {name: value for name, value in request.headers if name == "content-type"}
     asked = AWSRequest(request.method, request.url, kinds, request.body)

@@ -35,7 +35,7 @@ OTHER_ORDER = Call("get_order", {"order_id": "A2"})
 REFUND = Call("refund", {"order_id": "A1"})
 LOOPS = {"ollama": loops.ollama_loop, "bedrock": loops.converse_loop}
 
-KEY = {"upstream__bedrock_converse__credential": "bedrock-api-key-1"}
+KEY: dict[str, Any] = {"upstream__bedrock_converse__credential": "bedrock-api-key-1"}
 """A bearer key: what agents sign themselves is not sent on."""
 
 each = pytest.mark.parametrize("sdk", LOOPS)
@@ -58,7 +58,7 @@ def assert_taken(stage: Play) -> None:
 
 async def runs(stage: Play) -> set[str]:
     """The runs that decisions were recorded for."""
-    return {record["run"] for record in await stage.records("decision")}
+    return {decision["run"] for decision in await stage.decisions()}
 
 
 @each
@@ -203,6 +203,7 @@ async def test_a_bearer_key_travels_on(shelf: Shelf, tmp_path: Path) -> None:
 
 SIGNER: dict[str, Any] = {
     "region": "us-east-1",
+    "service": "bedrock",
     "access_key_id": "AKIDOFCALLGATE",
     "secret_access_key": "secret of callgate",
     "session_token": "token-1",

@@ -22,6 +22,7 @@ SIGNED = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260901/us-east-1/bedrock/aws
 NOW = datetime(2026, 9, 1, 10, 0, 0, tzinfo=UTC)
 GIVEN = SignerSettings(
     region="us-east-1",
+    service="bedrock",
     access_key_id=SecretStr("AKIDEXAMPLE"),
     secret_access_key=SecretStr("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
 )
@@ -88,11 +89,11 @@ async def test_the_chain_of_botocore_is_asked_where_it_is_allowed(
         "[team]\naws_access_key_id = AKIDOFTEAM\naws_secret_access_key = s\naws_session_token = t\n"
     )
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
-    signer = Signer(SignerSettings(region="us-east-1", chain=True, profile="team"))
+    signer = Signer(SignerSettings(region="us-east-1", service="bedrock", chain=True, profile="team"))
     headers = dict((await signer.signed(request_of(), NOW)).headers)
     assert "Credential=AKIDOFTEAM/" in headers["authorization"]
     assert headers["x-amz-security-token"] == "t"
-    nobody = Signer(SignerSettings(region="us-east-1", chain=True, profile="nobody"))
+    nobody = Signer(SignerSettings(region="us-east-1", service="bedrock", chain=True, profile="nobody"))
     with pytest.raises(UpstreamFault) as fault:
         await nobody.signed(request_of(), NOW)
     assert fault.value.code == "credential_missing"
@@ -118,4 +119,4 @@ async def test_only_what_is_to_be_signed_is_signed() -> None:
 )
 def test_a_signer_has_keys_or_the_chain(given: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        SignerSettings.model_validate({"region": "us-east-1", **given})
+        SignerSettings.model_validate({"region": "us-east-1", "service": "bedrock", **given})

@@ -51,7 +51,8 @@ async def _ollama_answer(
         whole = await client.chat("maple-1", messages=messages, tools=tools)
         message: ollama.Message = whole.message
         return message
-    said, calls = "", []
+    said = ""
+    calls: list[ollama.Message.ToolCall] = []
     async for part in await client.chat("maple-1", messages=messages, tools=tools, stream=True):
         said += part.message.content or ""
         calls += part.message.tool_calls or []

@@ -11,8 +11,8 @@ from tests.dialects import bedrock_agent as agent
 CALL = {"toolUse": {"toolUseId": "a", "name": "read", "input": {"id": 1}}}
 
 
-def body_of(*blocks: object) -> bytes:
-    return json.dumps(agent.whole(*blocks)).encode()  # type: ignore[arg-type]
+def body_of(*blocks: agent.Json) -> bytes:
+    return json.dumps(agent.whole(*blocks)).encode()
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,9 @@ def test_a_model_that_may_not_call_is_told_so_and_not_forced_to() -> None:
 
 def test_a_choice_can_be_set() -> None:
     config = {"tools": [tool("read")]}
-    for mode, written in ((ChoiceMode.REQUIRED, {"any": {}}), (ChoiceMode.AUTO, {"auto": {}})):
+    for mode, word in ((ChoiceMode.REQUIRED, "any"), (ChoiceMode.AUTO, "auto")):
         left = edited(RequestEdit(tool_choice=ToolChoice(mode)), toolConfig=config)
-        assert left["toolConfig"]["toolChoice"] == written
+        assert left["toolConfig"]["toolChoice"] == {word: {}}
     named = edited(RequestEdit(tool_choice=ToolChoice(ChoiceMode.NAMED, ("read",))), toolConfig=config)
     assert named["toolConfig"]["toolChoice"] == {"tool": {"name": "read"}}
 
