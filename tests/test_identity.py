@@ -269,3 +269,29 @@ def test_each_provider_has_the_credentials_of_its_name() -> None:
 def test_a_key_of_callgate_s_own_is_noticed_wherever_it_stands(value: str, holds: bool) -> None:
     assert holds_own_key(value, settings_of(KEYS).identity) is holds
     assert not holds_own_key(value, settings_of({}).identity)
+
+
+def test_a_caller_who_signs_is_known_by_the_access_key() -> None:
+    """F2: the signature is another one in each request. Nor is an access key id, which is no secret, a key of ours."""
+    head = "AWS4-HMAC-SHA256 Credential={}/20260901/r/s/aws4_request, SignedHeaders=host, Signature={}"
+    first, again, other = (
+        caller_of({}, ("authorization", head.format(key, signature)))
+        for key, signature in (("AKIDONE", "aa"), ("AKIDONE", "bb"), ("AKIDTWO", "aa"))
+    )
+    assert first.identity == again.identity != other.identity
+    ours = {"api_keys": [{"hash": digest("AKIDONE"), "name": "one"}]}
+    assert not caller_of(ours, ("authorization", head.format("AKIDONE", "aa"))).is_known
+
+
+def test_the_signer_takes_the_place_of_a_key_for_those_who_may_have_one() -> None:
+    """F2: not for strangers, where callers are told apart."""
+    signer = {"region": "r", "service": "s", "access_key_id": "a", "secret_access_key": "b"}
+    for identity, header, credential in (
+        ({}, ("x-other", "1"), ""),
+        (KEYS, ("authorization", "Bearer guard-k-1"), ""),
+        (KEYS, ("authorization", "Bearer stranger"), None),
+    ):
+        given = {"identity": identity, "upstream": {NAME: {"signer": signer}}}
+        settings = Settings.model_validate(given)
+        caller = equipped(identify(CIMultiDict([header]), PATH, PEER, settings), NAME, settings)
+        assert caller.credential == credential
