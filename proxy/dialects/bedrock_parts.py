@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from proxy.core import json_text
 from proxy.core.json_text import Span, quoted
 from proxy.core.messages import Malformed, Problem, ToolCall, ToolKind, Usage
@@ -108,8 +110,8 @@ def exact_input(body: bytes, block: Span) -> str:
 def call_block(use: Mapping[str, Any], call_id: str, arguments: str) -> bytes:
     """A call's block for a history; arguments that are no JSON object cannot stand in one."""
     try:
-        valid = isinstance(loaded(arguments.encode()), dict)
-    except ValueError:
+        valid = isinstance(orjson.loads(arguments), dict)
+    except orjson.JSONDecodeError:
         valid = False
     rest = {key: value for key, value in use.items() if key not in {"toolUseId", "input"}}
     head = dumped({**rest, "toolUseId": call_id})[:-1]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+import orjson
+
 from proxy.core import json_text
 from proxy.core.json_text import Span, Splice, quoted
 from proxy.core.messages import (
@@ -182,13 +184,24 @@ class OllamaReader:
 
 
 def message_for_history(said: str, thought: str, calls: Sequence[bytes]) -> bytes:
-    """The assistant's message as it goes back into a history, its calls in their own bytes."""
+    """The assistant's message as it goes back into a history, its calls in their own bytes, where those are JSON to all."""
     parts = [said_message(said)[:-1]]
     if thought:
         parts.append(b'"thinking":' + quoted(thought))
     if calls:
-        parts.append(b'"tool_calls":[' + b",".join(calls) + b"]")
+        parts.append(b'"tool_calls":[' + b",".join(map(_sound, calls)) + b"]")
     return b",".join(parts) + b"}"
+
+
+def _sound(call: bytes) -> bytes:
+    """The call; without its arguments where only some readers take them for JSON (a NaN, half a surrogate pair)."""
+    try:
+        orjson.loads(call)
+    except orjson.JSONDecodeError:
+        entry = loaded(call)
+        name = entry["function"]["name"] if isinstance(entry, dict) else ""
+        return b'{"function":{"name":' + quoted(name) + b',"arguments":{}}}'
+    return call
 
 
 class OllamaWriter:

@@ -30,7 +30,7 @@ def test_a_call_has_a_name() -> None:
 
 
 def test_arguments_that_are_no_object_cannot_stand_in_a_history() -> None:
-    for arguments, written in (('{"a":1}', {"a": 1}), ("{", {}), ("[]", {}), ("", {})):
+    for arguments, written in (('{"a":1}', {"a": 1}), ("{", {}), ("[]", {}), ("", {}), ('{"a":NaN}', {})):
         block = json.loads(call_block({"name": "x"}, "a", arguments))
         assert block["toolUse"] == {"name": "x", "toolUseId": "a", "input": written}
 

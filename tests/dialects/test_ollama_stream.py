@@ -65,3 +65,12 @@ def test_once_it_is_done_nothing_is_added() -> None:
         out.passed(frame)
     assert out.closing("More.") == b""
     assert out.keep_alive() == b""
+
+
+def test_a_call_that_is_json_to_some_readers_only_goes_back_without_its_arguments() -> None:
+    """C7: the server reads what is sent back to it more strictly than some clients read it."""
+    odd = b'{"message":{"content":"","tool_calls":[{"function":{"name":"x","arguments":{"a":NaN}}}]}}\n'
+    reader = OllamaReader()
+    reader.feed(odd)
+    (call,) = json.loads(reader.turn().message)["tool_calls"]
+    assert call == {"function": {"name": "x", "arguments": {}}}
