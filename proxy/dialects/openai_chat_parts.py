@@ -25,7 +25,14 @@ ROLES = {
     "tool": Role.TOOL,
     "function": Role.TOOL,
 }
-KEPT_FOR_HISTORY = ("reasoning_content", "reasoning", "reasoning_details", "refusal")
+KEPT_FOR_HISTORY = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "refusal",
+    "extra_content",
+    "thought_signature",
+)
 """Members of an answer that its provider wants to see again."""
 
 

@@ -352,7 +352,10 @@ def _entry(call: ToolCall) -> Json:
 
 
 def _joined(parts: list[Any]) -> object:
-    """Pieces of reasoning as one: text is joined, and so is the text in consecutive entries of the same kind."""
+    """Pieces of reasoning as one: text is joined, and so is the text in consecutive entries of the same kind; of objects
+    (signatures) the later members count."""
+    if all(isinstance(part, dict) for part in parts):
+        return {key: value for part in parts for key, value in part.items()}
     if not any(isinstance(part, list) for part in parts):
         return "".join(text(part) for part in parts)
     entries: list[Any] = []
