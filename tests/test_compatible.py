@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 
 from proxy.demo import Answer, Raw
-from tests.dialects.chat_agent import sdk_reads, sdk_streams
-from tests.dialects.compatible import COMPATIBLE, Provider
+from tests.dialects.chat_agent import DONE, ending, opening, piece, pieces, sdk_reads, sdk_streams
+from tests.dialects.compatible import COMPATIBLE, FOUR, Provider, entry, whole
 from tests.playbook import CHAT
 from tests.shelf import Shelf
 
@@ -74,8 +74,8 @@ async def test_what_is_allowed_arrives_to_the_byte(
     if all(id_ for id_, _, _ in provider.calls) or name == LEGACY:
         assert (got.status, got.body) == (200, said.body)
     else:
-        completion = sdk_streams(got.body) if stream else sdk_reads(got.body)
-        (call,) = completion.choices[0].message.tool_calls or ()
+        completion: Any = sdk_streams(got.body) if stream else sdk_reads(got.body)
+        (call,) = completion.choices[0].message.tool_calls
         assert call.id.startswith("call_")
 
 
@@ -118,3 +118,36 @@ async def test_what_is_refused_goes_back_and_the_agent_gets_one_sound_answer(
         assert all(ids)
     if provider.usage and completion.usage:
         assert completion.usage.prompt_tokens == provider.usage.input_tokens + 200
+
+
+@EACH_WAY
+async def test_of_several_choices_each_keeps_what_it_may_call(
+    shelf: Shelf, tmp_path: Path, *, stream: bool
+) -> None:
+    """n>1: both choices carry the same call id; there is no one turn that could go back to the model."""
+    calls = ("read_note", "drop")
+    if stream:
+        body = b"".join(
+            opening(number) + pieces(piece(0, FOUR, "c1", name), choice=number) + ending(choice=number)
+            for number, name in enumerate(calls)
+        )
+        said = Raw(body + DONE, headers=EVENTS)
+    else:
+        choices = [
+            {**whole({"tool_calls": [entry("c1", name)]})["choices"][0], "index": number}
+            for number, name in enumerate(calls)
+        ]
+        said = Raw(json.dumps(whole({}, choices=choices)).encode())
+    async with shelf.play(tmp_path, {"org": {"allowed_tools": ["read_note"]}}) as play:
+        play.provider.script(said)
+        got = await play.post(CHAT, asked("mistral", stream=stream) | {"n": 2})
+        outcomes = [one["outcome"] for one in await play.decisions()]
+        assert len(play.provider.seen) == 1
+    assert outcomes == ["allow", "block"]
+    completion: Any = sdk_streams(got.body) if stream else sdk_reads(got.body)
+    kept, lost = completion.choices
+    assert [(call.id, call.function.name) for call in kept.message.tool_calls] == [("c1", "read_note")]
+    assert kept.finish_reason == "tool_calls"
+    assert not lost.message.tool_calls
+    assert lost.finish_reason == "stop"
+    assert "[callgate]" in lost.message.content
