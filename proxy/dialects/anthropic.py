@@ -35,6 +35,7 @@ from .anthropic_blocks import (
     text_of,
     usage_of,
 )
+from .anthropic_programs import container_id, with_container
 from .anthropic_reader import AnthropicReader
 from .anthropic_request import parse_request, parsed
 from .anthropic_wire import assistant_message, call_block, exact_input, is_ambiguous
@@ -130,7 +131,7 @@ class AnthropicMessages:
             hosted_calls=tuple(_hosted(text, block) for text, block in pieces if is_hosted_call(block)),
             finish=(finish,) if finish else (),
             usage=usage_of(counts) if counts else None,
-            message=assistant_message(written),
+            message=with_container(assistant_message(written), container_id(read)),
         )
 
     def edit_response(

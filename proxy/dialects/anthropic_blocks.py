@@ -279,9 +279,18 @@ _THINKING = "thinking_tokens"
 
 
 def counts_of(raw: object) -> dict[str, int]:
-    """The token counts that a usage record holds, under the provider's names; others are left out."""
+    """The token counts that a usage record holds, under the provider's names; others are left out.
+
+    Where it lists what the answer took one by one (an adviser, a compaction, a model that was fallen back from), the sums
+    of the list are paid, which are more than the record's own counts.
+    """
     record = object_of(raw)
     found = {key: record[key] for key in COUNTS if type(record.get(key)) is int}
+    listed = record.get("iterations")
+    steps = listed if isinstance(listed, list) else []
+    for key, own in found.items():
+        counts = [object_of(step).get(key) for step in steps]
+        found[key] = max(own, sum(count for count in counts if type(count) is int))
     thought = object_of(record.get("output_tokens_details")).get(_THINKING)
     return found | ({_THINKING: thought} if type(thought) is int else {})
 

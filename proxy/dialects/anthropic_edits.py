@@ -34,6 +34,7 @@ from .anthropic_blocks import (
     text_of,
     tools_of,
 )
+from .anthropic_programs import in_container, noted_in_results, without_container
 from .anthropic_request import has_system, parsed
 from .options import server_tool
 from .texts import content_with
@@ -154,8 +155,12 @@ class _RequestEditor:
         self._drop: set[str] = set()
         self._put: dict[str, bytes] = {}
         self._splices: list[Splice] = []
+        self._container: object = read.get("container")
 
     def edited(self, edit: RequestEdit) -> bytes:
+        messages = self._read.get("messages")
+        if isinstance(messages, list) and messages:
+            edit = noted_in_results(messages, has_system(self._read), edit)
         if edit.keep_tools is not None:
             self._keep_tools(edit.keep_tools)
         if edit.tool_choice is not None and self._read.get("tools") and "tools" not in self._drop:
@@ -163,6 +168,7 @@ class _RequestEditor:
         if edit.max_output is not None:
             self._lower_output(edit.max_output)
         self._converse(edit)
+        self._place_container()
         self._splices += json_text.object_edit(self._top, drop=self._drop, put=self._put)
         return json_text.spliced(self._body, self._splices)
 
@@ -183,20 +189,20 @@ class _RequestEditor:
             self._put["tool_choice"] = _CHOICES[ChoiceMode.AUTO]
 
     def _keep_skills(self, keep: Collection[str]) -> None:
-        container = object_of(self._read.get("container"))
+        container = object_of(self._container)
         skills = container.get("skills")
-        entries = [object_of(entry) for entry in skills] if isinstance(skills, list) else []
-        gone = {place for place, entry in enumerate(entries) if skill_tool(entry) not in keep}
-        if not gone:
+        if isinstance(skills, list):
+            left = [entry for entry in skills if skill_tool(object_of(entry)) in keep]
+            rest = {key: value for key, value in container.items() if key != "skills"}
+            self._container = rest | ({"skills": left} if left else {})
+
+    def _place_container(self) -> None:
+        if self._container == self._read.get("container"):
             return
-        members = json_text.members(self._body, self._top.values["container"].start)
-        if len(gone) < len(entries):
-            array = json_text.elements(self._body, members.values["skills"].start)
-            self._splices += json_text.array_edit(array, drop=gone)
-        elif container.keys() == {"skills"}:
-            self._drop.add("container")
+        if self._container:
+            self._put["container"] = compact(self._container).encode()
         else:
-            self._splices += json_text.object_edit(members, drop={"skills"})
+            self._drop.add("container")
 
     def _entries(self, key: str) -> list[Json]:
         entries = self._read.get(key)
@@ -233,7 +239,7 @@ class _RequestEditor:
         added = [
             part
             for exchange in edit.exchanges
-            for part in (_said(exchange) if isinstance(exchange, TextExchange) else _exchange(exchange))
+            for part in (_said(exchange) if isinstance(exchange, TextExchange) else self._exchange(exchange))
         ]
         self._replace_results(messages, edit.results)
         if edit.note and added:
@@ -246,6 +252,12 @@ class _RequestEditor:
                 self._splices.append(Splice(message.end, message.end, following))
         if added or gone:
             self._splices += json_text.array_edit(messages, drop=gone, append=added)
+
+    def _exchange(self, exchange: Exchange) -> list[bytes]:
+        message, container = without_container(exchange.message)
+        if container:
+            self._container = in_container(self._container, container)
+        return [message, user_message([result_block(call.id, text) for call, text in exchange.results])]
 
     def _replace_results(self, messages: Elements, results: Sequence[ResultText]) -> None:
         """Other text in results; what else they bring (pictures), their flags and cache marks stay."""
@@ -351,8 +363,3 @@ def choice_json(choice: ToolChoice) -> bytes:
 def _said(exchange: TextExchange) -> list[bytes]:
     assistant = b'{"role":"assistant","content":[' + text_block(exchange.said) + b"]}"
     return [assistant, user_message([text_block(exchange.reply)])]
-
-
-def _exchange(exchange: Exchange) -> list[bytes]:
-    results = [result_block(call.id, text) for call, text in exchange.results]
-    return [exchange.message, user_message(results)]

@@ -45,6 +45,7 @@ from .anthropic_blocks import (
     text_of,
     usage_of,
 )
+from .anthropic_programs import container_id, with_container
 from .anthropic_wire import (
     UNREADABLE,
     UNREADABLE_KIND,
@@ -152,7 +153,7 @@ class AnthropicReader:
         self._named: bool | None = None
         self._head: Json = {}
         self._counts: dict[str, int] = {}
-        self._finish = ""
+        self._finish = self._container = ""
         self._error: Problem | None = None
         self._read: dict[str, Callable[[Wire], _Reading]] = {
             "message_start": self._opened,
@@ -185,6 +186,7 @@ class AnthropicReader:
     def turn(self) -> Turn:
         """The answer so far; only whole calls are in it."""
         calls = [block.call for block in self._blocks if block.key is not None and block.whole()]
+        blocks = [written for block in self._blocks if (written := block.written())]
         hosted = [block.hosted_call for block in self._blocks if is_hosted_call(block.body) and block.stopped]
         return Turn(
             id=text_of(self._head.get("id")),
@@ -194,7 +196,7 @@ class AnthropicReader:
             hosted_calls=tuple(hosted),
             finish=(self._finish,) if self._finish else (),
             usage=usage_of(self._counts) if self._counts else None,
-            message=assistant_message([written for block in self._blocks if (written := block.written())]),
+            message=with_container(assistant_message(blocks), self._container),
             error=self._error,
         )
 
@@ -250,6 +252,7 @@ class AnthropicReader:
             keys.append(block.key)
             events += self._seen(block)
         events += self._counted(message.get("usage"))
+        self._container = container_id(message) or self._container
         return events + self._ended(message.get("stop_reason")), keys
 
     def _started(self, wire: Wire) -> _Reading:
@@ -305,7 +308,9 @@ class AnthropicReader:
 
     def _closed(self, wire: Wire) -> _Reading:
         events = self._counted(wire.body.get("usage"))
-        return events + self._ended(object_of(wire.body.get("delta")).get("stop_reason")), []
+        delta = object_of(wire.body.get("delta"))
+        self._container = container_id(delta) or self._container
+        return events + self._ended(delta.get("stop_reason")), []
 
     def _over(self, wire: Wire) -> _Reading:
         del wire
