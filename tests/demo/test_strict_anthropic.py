@@ -43,6 +43,7 @@ def said(*messages: object, **more: Any) -> dict[str, Any]:
     return {"model": "m", "max_tokens": 10, "messages": [USER, *messages], **more}
 
 
+PROGRAMS = use(caller={"type": "code_execution_20250825", "tool_id": "srv_1"})
 ACCEPTED = {
     "plain": said(),
     "system text": said(system="Be brief."),
@@ -62,11 +63,18 @@ ACCEPTED = {
     "choice none": said(tools=TOOLS, tool_choice={"type": "none"}),
     "named choice": said(tools=TOOLS, tool_choice={"type": "tool", "name": "f"}),
     "no tools at all": said(tools=[]),
+    "a program in its container": said(model(PROGRAMS), user(result()), container="c1"),
+    "a direct call": said(model(use(caller={"type": "direct"})), user(result(), text())),
     "hosted tool": said(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
 }
 UNANSWERED = "`tool_use` ids were found without `tool_result` blocks immediately after: toolu_1."
 REFUSED = {
     "no object": ([], "not valid JSON"),
+    "no container": (said(model(PROGRAMS), user(result())), "container_id is required"),
+    "text for a program": (
+        said(model(PROGRAMS), user(result(), text()), container="c1"),
+        "only tool_result blocks",
+    ),
     "no model": ({"max_tokens": 1, "messages": [USER]}, "model: Field required"),
     "no messages": ({"model": "m", "max_tokens": 1}, "messages: Field required"),
     "no max_tokens": ({"model": "m", "messages": [USER]}, "max_tokens: Field required"),
