@@ -177,9 +177,10 @@ class Dialect(Protocol):
 
 from .anthropic import ANTHROPIC  # noqa: E402  # only now: it needs the words above
 from .bedrock import BEDROCK_CONVERSE  # noqa: E402  # as above
+from .gemini import GEMINI  # noqa: E402  # as above
 from .ollama import OLLAMA  # noqa: E402  # as above
 from .openai_chat import OPENAI_CHAT  # noqa: E402  # as above
 from .openai_responses import OPENAI_RESPONSES  # noqa: E402  # as above
 
-DIALECTS: tuple[Dialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, OLLAMA, BEDROCK_CONVERSE)
+DIALECTS: tuple[Dialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, OLLAMA, BEDROCK_CONVERSE)
 """All dialects that are spoken. A path that several speak is told apart by its caller's headers."""

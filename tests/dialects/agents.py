@@ -8,10 +8,19 @@ from typing import Any
 import anthropic
 import botocore.exceptions
 import botocore.parsers
+import google.genai.errors
 import ollama
 import openai
+import pydantic
 
-from tests.dialects import bedrock_agent, chat_agent, messages_agent, ollama_agent, responses_agent
+from tests.dialects import (
+    bedrock_agent,
+    chat_agent,
+    gemini_agent,
+    messages_agent,
+    ollama_agent,
+    responses_agent,
+)
 
 Call = tuple[str, str, Any]
 """Id, name, and the arguments as a value (the very text where they are no JSON)."""
@@ -73,6 +82,9 @@ SDK_FAULTS = (
     openai.OpenAIError,
     anthropic.AnthropicError,
     botocore.exceptions.BotoCoreError,
+    google.genai.errors.APIError,
+    google.genai.errors.UnknownApiResponseError,
+    pydantic.ValidationError,
     botocore.exceptions.ClientError,
     botocore.parsers.ResponseParserError,
     ollama.ResponseError,
@@ -370,10 +382,71 @@ def _converse() -> Agent:
     )
 
 
+def _gemini_read(answer: tuple[str, str, list[tuple[str, str, Any]]]) -> Read:
+    made_id, text, calls = answer
+    ids = gemini_agent.named(*((name, args) for _, name, args in calls))
+    return Read(
+        made_id,
+        text,
+        tuple((id_ or made, name, args) for (id_, name, args), made in zip(calls, ids, strict=True)),
+    )
+
+
+def _gemini_problem(body: bytes) -> Any:
+    error = json.loads(body)["error"]
+    fields = {
+        key: int(value) if value.isdecimal() else value
+        for key, value in error["details"][0]["metadata"].items()
+    }
+    return error | fields
+
+
+def _gemini() -> Agent:
+    schema = {"type": "OBJECT", "properties": {}}
+    declared = [{"name": name, "parameters": schema} for name in ("read_note", "delete_note")]
+    result = {"functionResponse": {"name": "read_note", "response": {"result": "not it"}}}
+    request = {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Read note 4 and delete note 9."}]},
+            {"role": "model", "parts": [gemini_agent.call("read_note", {"id": 1}, thoughtSignature="c2ln")]},
+            {"role": "user", "parts": [result]},
+        ],
+        "tools": [{"functionDeclarations": declared}],
+        "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+    }
+    calls = (
+        gemini_agent.call("read_note", READ, thoughtSignature="c2ln"),
+        gemini_agent.call("delete_note", DELETE),
+    )
+    first, second = gemini_agent.named(("read_note", READ), ("delete_note", DELETE))
+    return Agent(
+        request=json.dumps(request, indent=1).encode(),
+        stream=gemini_agent.events(
+            gemini_agent.piece({"text": SAID[:8]}),
+            gemini_agent.piece({"text": SAID[8:]}),
+            gemini_agent.piece(calls[0]),
+            gemini_agent.piece(calls[1]),
+            gemini_agent.piece({"text": ""}, finish="STOP"),
+        ),
+        whole=json.dumps(
+            gemini_agent.piece({"text": SAID}, *calls, finish="STOP"), indent=2, ensure_ascii=False
+        ).encode(),
+        text=SAID,
+        ids=(first, second),
+        reads_stream=lambda body: _gemini_read(gemini_agent.sdk_streams(body)),
+        reads_whole=lambda body: _gemini_read(gemini_agent.sdk_reads(body)),
+        has_call_ids=False,
+        is_strict=True,
+        reads_problem=_gemini_problem,
+        path="/v1beta/models/maple-1:streamGenerateContent?alt=sse",
+    )
+
+
 AGENTS = {
     "openai-chat": _chat(),
     "openai-responses": _responses(),
     "anthropic-messages": _messages(),
+    "gemini": _gemini(),
     "ollama": _ollama(),
     "bedrock-converse": _converse(),
 }

@@ -135,6 +135,12 @@ def calls_in(turn: Turn, dialect: Dialect) -> list[tuple[str, str, object]]:
 PLAIN_FORMS = frozenset({"", "custom_tool_call"})
 
 
+def counts_tokens(exchange: wire.Exchange) -> bool:
+    """The answer says how many tokens it took."""
+    usage = exchange.observed["usage"] or {}
+    return any(isinstance(value, int | dict) for value in usage.values())
+
+
 def observed_calls(exchange: wire.Exchange, dialect: Dialect) -> list[tuple[str, str, object]]:
     found, keeps_ids = exchange.observed["tool_calls"], AGENTS[dialect.name].has_call_ids
     own = [call["name"].endswith("_call") or (call["id"] or "").startswith("mcpr_") for call in found]
@@ -236,10 +242,13 @@ def test_calls_of_recorded_streams_are_what_an_independent_reader_found(
     """C1, C10, C11: all calls, in order, whatever the finish word says."""
     for one in streams:
         frames, turn = read(dialect, one.answer)
-        assert calls_in(turn, dialect) == observed_calls(one, dialect), one.id
+        found, observed = calls_in(turn, dialect), observed_calls(one, dialect)
+        if b"partialArgs" in one.answer:  # the independent reader did not put them together
+            found, observed = [call[:2] for call in found], [call[:2] for call in observed]  # type: ignore[misc]
+        assert found == observed, one.id
         failed = any(isinstance(event, StreamFailed) for event in events_of(frames))
         assert failed == bool(one.observed["error"]), one.id
-        assert (turn.usage is None) == (not one.observed["usage"]), one.id
+        assert (turn.usage is None) == (not counts_tokens(one)), one.id
 
 
 def test_calls_of_recorded_answers_are_what_an_independent_reader_found(
@@ -248,7 +257,7 @@ def test_calls_of_recorded_answers_are_what_an_independent_reader_found(
     for one in wholes:
         turn = dialect.parse_response(one.answer, fresh_ids())
         assert calls_in(turn, dialect) == observed_calls(one, dialect), one.id
-        assert (turn.usage is None) == (not one.observed["usage"]), one.id
+        assert (turn.usage is None) == (not counts_tokens(one)), one.id
 
 
 def test_streamed_and_whole_answers_say_the_same(dialect: Dialect, agent: Agent) -> None:
@@ -468,6 +477,10 @@ def test_recorded_requests_are_read_as_an_independent_reader_read_them(
         results = [result.call_id for message in request.messages for result in message.results]
         calls = [call.id for message in request.messages for call in message.calls]
         searched = {"", None, *re.findall(r'"call_id": "(\w+)", "execution": "server"', one.request.decode())}
+        if not AGENTS[dialect.name].has_call_ids:
+            assert len(results) == len(one.observed["request_tool_result_ids"]), one.id
+            assert len(calls) == len(one.observed["history_call_ids"]), one.id
+            continue
         assert results == [id_ for id_ in one.observed["request_tool_result_ids"] if id_ not in searched], (
             one.id
         )

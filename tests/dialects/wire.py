@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.conftest import skip_or_fail
 
-FOLDERS = {"ollama": "ollama-native"}
+FOLDERS = {"ollama": "ollama-native", "gemini": "gemini-generate"}
 """Where they are not named as the dialect is."""
 WIRE = Path(__file__).resolve().parents[3] / "shared" / "wire"
 

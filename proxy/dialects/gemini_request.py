@@ -1,0 +1,255 @@
+"""Reads a request of Gemini's API: contents as messages, every tool wherever it is offered; model and stream from the path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from proxy.core.messages import (
+    ChoiceMode,
+    Malformed,
+    Message,
+    Request,
+    Role,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolKind,
+    ToolResult,
+)
+
+from .gemini_parts import CallNames, Json, is_call, member, object_member, result_of, said_in, snake
+from .typed import number, whole_object
+from .values import assistant_digest, digest, dumped, text
+
+_MODEL = re.compile(r"/models/([^/:]+):(\w+)\Z")
+_ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.USER, "": Role.USER}
+_MODES = {"ANY": ChoiceMode.REQUIRED, "NONE": ChoiceMode.NONE}
+_SECRETS = frozenset({"headers", "authConfig", "auth_config", "apiKey", "api_key"})
+_CAMEL = re.compile(r"_([a-z])")
+_DECLARATIONS = "functionDeclarations"
+_SCHEMA_DEPTH = 32
+
+
+def parse_request(body: bytes, path: str, dialect: str) -> Request:
+    """The request. Raises Malformed with a sentence for the developer of the agent."""
+    read = whole_object(body)
+    place, _, query = path.partition("?")
+    named = _MODEL.search(place)
+    stream = named is not None and named[2].startswith("stream")
+    config = object_member(read, "generationConfig")
+    contents = contents_of(read)
+    if not contents:
+        raise Malformed("contents is missing")
+    is_events = parse_qs(query).get("alt") == ["sse"]
+    return Request(
+        dialect=dialect,
+        model=unquote(named[1]) if named else text(read.get("model")),
+        messages=tuple(message for _, message in messages_of(read)),
+        tools=tuple(tools_in(read)),
+        tool_choice=_choice(read),
+        stream=stream,
+        choices=number({"n": member(config, "candidateCount")}, "n", least=1, most=8) or 1,
+        max_output=number({"n": member(config, "maxOutputTokens")}, "n", least=0),
+        size=len(body),
+        text_size=max(0, len(body) - sum(map(_inline_size, contents))),
+        stream_type="text/event-stream" if is_events or not stream else "application/json",
+    )
+
+
+# --- the conversation ------------------------------------------------------------------------------------------------
+
+
+def contents_of(read: Mapping[str, Any]) -> list[Json]:
+    """The contents. Raises Malformed where they are no list of objects."""
+    given = read.get("contents")
+    if isinstance(given, dict):
+        return [given]
+    if given is None:
+        return []
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise Malformed("contents has to be a list of objects")
+    return given
+
+
+def messages_of(read: Mapping[str, Any]) -> Iterator[tuple[int, Message]]:
+    """The messages, each with the place of its content (-1: the system's)."""
+    system = member(read, "systemInstruction")
+    if system is not None:
+        said = system if isinstance(system, str) else said_in(parts_of(system, "systemInstruction"), "\n")
+        yield -1, Message(Role.SYSTEM, said, digest=digest(["system", said]))
+    waiting: list[tuple[str, ToolCall]] = []
+    for place, content in enumerate(contents_of(read)):
+        try:
+            yield place, _message(content, waiting)
+        except Malformed as fault:
+            raise Malformed(f"contents[{place}]: {fault}") from None
+
+
+def parts_of(content: object, what: str = "a content") -> list[Json]:
+    """The parts of a content. Raises Malformed."""
+    parts = content.get("parts") if isinstance(content, dict) else content
+    if isinstance(parts, dict):
+        return [parts]
+    if parts is None:
+        return []
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise Malformed(f"{what} has to hold a list of parts")
+    return parts
+
+
+def _message(content: Json, waiting: list[tuple[str, ToolCall]]) -> Message:
+    """`waiting`: calls without result so far, each with the wire's own id; changed in place."""
+    role = _ROLES.get(text(content.get("role")))
+    if role is None:
+        raise Malformed("role has to be user or model")
+    parts = parts_of(content)
+    if role is Role.ASSISTANT:
+        names = CallNames()
+        calls: list[ToolCall] = []
+        identities = []
+        for part in parts:
+            if is_call(part):
+                said = object_member(part, "functionCall")
+                wire_id, name = text(said.get("id")), text(said.get("name"))
+                arguments = _spelled(said.get("args"))
+                calls.append(names.call(wire_id, name, arguments, (0, len(calls))))
+                waiting.append((wire_id, calls[-1]))
+                identities.append((wire_id, name, arguments))
+        spoken = said_in(parts)
+        return Message(role, spoken, tuple(calls), digest=assistant_digest(spoken, identities))
+    if any(is_call(part) for part in parts):
+        raise Malformed("only the model's content can hold calls")
+    results = tuple(
+        _result(object_member(part, "functionResponse"), waiting)
+        for part in parts
+        if member(part, "functionResponse") is not None
+    )
+    return Message(role, said_in(parts, "\n"), results=results, digest=digest(["user", *map(_plain, parts)]))
+
+
+def _spelled(arguments: object) -> str:
+    return "" if arguments is None else dumped(arguments).decode("utf-8", "surrogatepass")
+
+
+def _result(response: Json, waiting: list[tuple[str, ToolCall]]) -> ToolResult:
+    """By its id where it has one, else by name and order."""
+    wire_id, name = text(response.get("id")), text(response.get("name"))
+    fitting = [at for at, (id_, call) in enumerate(waiting) if wire_id and wire_id in {id_, call.id}]
+    if not fitting and not (wire_id and any(id_ for id_, call in waiting if call.name == name)):
+        fitting = [at for at, (_, call) in enumerate(waiting) if call.name == name]
+    call_id = waiting.pop(fitting[0])[1].id if fitting else wire_id or f"call_of_{name}"
+    return result_of(response.get("response"), call_id)
+
+
+def _plain(part: Json) -> Json:
+    """A part whatever its spelling, less signatures."""
+    return {snake(key): value for key, value in part.items() if snake(key) != "thought_signature"}
+
+
+def _inline_size(content: Json) -> int:
+    inline = (object_member(part, "inlineData") for part in parts_of(content))
+    return sum(len(text(part.get("data"))) for part in inline)
+
+
+# --- tools -----------------------------------------------------------------------------------------------------------
+
+
+def entries_of(read: Mapping[str, Any]) -> list[Json]:
+    """The entries of `tools`. Raises Malformed."""
+    given = read.get("tools")
+    if given is None:
+        return []
+    entries = [given] if isinstance(given, dict) else given
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise Malformed("tools has to be a list of objects")
+    return entries
+
+
+def tools_in(read: Mapping[str, Any]) -> Iterator[Tool]:
+    """All tools that a request offers."""
+    for place, entry in enumerate(entries_of(read)):
+        for key, value in entry.items():
+            if camel(key) == _DECLARATIONS:
+                yield from _declared(entry, place)
+            elif value is not None:
+                yield from hosted_tools(key, value)
+    if member(read, "cachedContent"):
+        # What is kept under this name may hold tools: policy sees at least that it is used.
+        yield Tool("cachedContent", ToolKind.HOSTED, options={"name": member(read, "cachedContent")})
+
+
+def camel(key: str) -> str:
+    """`function_call` as `functionCall`."""
+    """`function_call` as `functionCall`."""
+    return _CAMEL.sub(lambda found: found[1].upper(), key)
+
+
+def _declared(entry: Json, place: int) -> Iterator[Tool]:
+    declarations = member(entry, _DECLARATIONS)
+    for one in declarations if isinstance(declarations, list) else [declarations]:
+        name = one.get("name") if isinstance(one, dict) else None
+        if not isinstance(name, str) or not name:
+            raise Malformed(f"tools[{place}]: a function has to have a name")
+        schema = member(one, "parametersJsonSchema")
+        if not isinstance(schema, dict):
+            schema = json_schema(one.get("parameters"))
+        yield Tool(name, schema=schema, size=len(dumped(one)))
+
+
+def hosted_tools(key: str, value: object) -> list[Tool]:
+    """What a member of an entry switches on: one tool, or a server each."""
+    name = camel(key)
+    size = len(dumped(value))
+    if name == "mcpServers":
+        servers = value if isinstance(value, list) else [value]
+        return [_server(one, size) for one in servers if isinstance(one, dict)]
+    options = (
+        {k: v for k, v in value.items() if k not in _SECRETS} if isinstance(value, dict) else {key: value}
+    )
+    return [Tool(name, ToolKind.HOSTED, size=size, options=options)]
+
+
+def _server(server: Json, size: int) -> Tool:
+    transport = object_member(server, "streamableHttpTransport")
+    url = text(transport.get("url"))
+    return Tool(f"mcp.{text(server.get('name'))}", ToolKind.HOSTED, size=size, options={"server_url": url})
+
+
+def json_schema(schema: object, depth: int = 0) -> Json | None:
+    """Gemini's own form of a schema as JSON Schema; None where it has no such form."""
+    if not isinstance(schema, dict) or depth > _SCHEMA_DEPTH:
+        return None
+    made: Json = {}
+    for key, value in schema.items():
+        name = camel(key)
+        if name == "type":
+            made["type"] = text(value).lower()
+        elif name == "properties" and isinstance(value, dict):
+            made["properties"] = {inner: json_schema(part, depth + 1) or {} for inner, part in value.items()}
+        elif name in {"items", "additionalProperties"} and isinstance(value, dict):
+            made[name] = json_schema(value, depth + 1) or {}
+        elif name == "anyOf" and isinstance(value, list):
+            made["anyOf"] = [json_schema(part, depth + 1) or {} for part in value]
+        elif name in {"enum", "required", "minimum", "maximum", "pattern", "additionalProperties"}:
+            made[name] = value
+        elif name in {"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}:
+            made[name] = int(value) if isinstance(value, int | str) and str(value).isdecimal() else 0
+    if made.get("type") in {"", "type_unspecified"}:
+        made.pop("type")
+    if schema.get("nullable") is True and "type" in made:
+        made["type"] = [made["type"], "null"]
+        if "enum" in made:
+            made["enum"] = [*made["enum"], None]
+    return made
+
+
+def _choice(read: Mapping[str, Any]) -> ToolChoice:
+    config = object_member(object_member(read, "toolConfig"), "functionCallingConfig")
+    mode = _MODES.get(text(config.get("mode")).upper(), ChoiceMode.AUTO)
+    names = member(config, "allowedFunctionNames")
+    return ToolChoice(
+        mode, tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+    )

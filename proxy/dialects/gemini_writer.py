@@ -1,0 +1,288 @@
+"""Writes the agent's stream of a Gemini answer, as events or as one array, over any number of answers of the provider.
+
+Laws: a frame that needs no change leaves as its own bytes; an array that was changed is still one array, with one opening
+and one end; a candidate ends once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from proxy.core.messages import (
+    CallKey,
+    ChoiceEnded,
+    Frame,
+    Problem,
+    Request,
+    StreamFailed,
+    TextDelta,
+    Turn,
+    Usage,
+)
+
+from . import sse
+from .gemini_answer import answer_record, candidate_number
+from .gemini_parts import (
+    APART,
+    ORDINARY_FINISH,
+    Json,
+    error_record,
+    finish_of,
+    is_visible,
+    member,
+    promises_calls,
+    usage_with,
+)
+from .gemini_reader import Closed, Piece, Unreadable
+from .values import dumped, objects, text
+
+
+class GeminiWriter:
+    """Writes one stream to one agent."""
+
+    def __init__(self, request: Request, answer_id: str) -> None:
+        """`answer_id` is used if the proxy itself has to open the answer."""
+        self._request = request
+        self._answer_id = answer_id
+        self._is_array = request.stream_type == "application/json"
+        # What the agent has got, over all answers.
+        self._id = ""
+        self._elements = 0
+        self._exact = True  # all that left is the provider's own, delimiters included
+        self._over = False
+        self._closed = False
+        self._texted = False
+        self._usage_before: Usage | None = None
+        self._begin_answer()
+
+    def _begin_answer(self) -> None:
+        self._apart = self._texted
+        self._continues = self._elements > 0
+        self._refused: set[CallKey] = set()
+        self._kept: set[int] = set()  # choices with a call that left
+        self._unsigned: dict[int, str] = {}  # signatures of refused calls, by choice
+        self._note = ""
+        self._waiting: list[int] = []  # choices that wait for the note
+
+    # --- frames of the provider ---
+
+    def passed(self, frame: Frame) -> bytes:
+        """The frame as the agent gets it."""
+        payload = frame.payload
+        if self._closed:
+            return b""
+        if isinstance(payload, Unreadable):
+            return self.failed(payload.problem) if payload.problem is not None else b""
+        if isinstance(payload, Closed):
+            front = self._rest_of_note()
+            return front + self._array_end(frame.raw)
+        if not isinstance(payload, Piece):
+            return frame.raw if self._exact or not self._is_array else b""
+        value = self._edited(payload, frame)
+        if value is None:
+            return b""
+        self._remember(frame, value)
+        if value == payload.value and (self._exact or not self._is_array):
+            self._elements += 1
+            return frame.raw
+        return self._element(payload.data if value == payload.value else dumped(value))
+
+    def rewritten(self, frame: Frame, said: str) -> bytes:
+        """The frame with other visible text in its first choice."""
+        payload = frame.payload
+        if not isinstance(payload, Piece):
+            return self.passed(frame)
+        kept = tuple(one for one in frame.events if not (isinstance(one, TextDelta) and one.choice == 0))
+        if not said and not kept and self._elements:
+            self._exact = False
+            return b""
+        value, calls = _with_text(payload, said)
+        events = (TextDelta(0, said), *kept) if said else kept
+        data = dumped(value)
+        self._exact = False
+        changed = Piece(value, data, calls)
+        raw = b"" if self._is_array else sse.event(data)
+        return self.passed(replace(frame, raw=raw, payload=changed, events=events))
+
+    def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
+        """Held frames less the refused calls, with the note in every choice that loses a call."""
+        self._refused.update(refused)
+        if note:
+            self._note = note
+            self._waiting = sorted({choice for choice, _ in refused} or {0})
+        return b"".join([*map(self.passed, frames), self._rest_of_note()])
+
+    def abandoned(self, frames: Sequence[Frame], turn: Turn) -> bytes:
+        """Another answer will continue the stream. Nothing is open that would have to be closed."""
+        del frames
+        if turn.usage is not None:
+            self._usage_before = (self._usage_before or Usage()) + turn.usage
+        if self._elements:
+            self._exact = False
+        self._begin_answer()
+        return b""
+
+    # --- words of the proxy ---
+
+    def closing(self, said: str) -> bytes:
+        """The text as the rest of the answer, and its ordinary end."""
+        if self._closed:
+            return b""
+        text_ = (APART if self._texted and said else "") + said
+        record = answer_record(
+            self._request, self._id or self._answer_id, text_, self._usage_before or Usage(), ends=True
+        )
+        out = self._element(dumped(record)) + self._array_end(b"")
+        self._over = self._closed = True
+        return out
+
+    def failed(self, problem: Problem) -> bytes:
+        """An error in the middle of the stream."""
+        if self._closed:
+            return b""
+        out = self._element(dumped(error_record(problem))) + self._array_end(b"")
+        self._over = self._closed = True
+        return out
+
+    def keep_alive(self) -> bytes:
+        """A blank line, which the official SDK skips; between elements of an array white space means nothing either."""
+        return b"\r\n" if self._elements else b""
+
+    # --- one frame ---
+
+    def _element(self, data: bytes) -> bytes:
+        """A piece of the stream with this JSON."""
+        self._elements += 1
+        if not self._is_array:
+            return sse.event(data)
+        self._exact = False
+        return (b"[" if self._elements == 1 else b",\r\n") + data
+
+    def _array_end(self, raw: bytes) -> bytes:
+        self._closed = True
+        if not self._is_array:
+            return raw
+        if raw and self._exact:
+            return raw
+        return b"\n]\n" if self._elements else b"[]\n"
+
+    def _rest_of_note(self) -> bytes:
+        """The note, where no frame had a place for it."""
+        if not self._waiting or not self._note:
+            return b""
+        waiting, self._waiting = self._waiting, []
+        candidates = [
+            {"content": {"role": "model", "parts": [{"text": self._noted()}]}, "index": choice}
+            for choice in waiting
+        ]
+        return self._element(dumped({"candidates": candidates, "responseId": self._id or self._answer_id}))
+
+    def _noted(self) -> str:
+        said = (APART if self._texted else "") + self._note
+        self._texted, self._apart = True, False
+        return said
+
+    def _remember(self, frame: Frame, value: Json) -> None:
+        self._id = self._id or text(value.get("responseId"))
+        if any(isinstance(event, TextDelta) for event in frame.events):
+            self._texted = True
+
+    def _edited(self, piece: Piece, frame: Frame) -> Json | None:
+        """The piece as the agent may see it; None: nothing is left of it."""
+        value = piece.value
+        if not (self._refused or self._waiting or self._continues or self._usage_before):
+            return value
+        value = dict(value)
+        if self._continues and self._id and "responseId" in value:
+            value["responseId"] = self._id
+        if self._usage_before is not None and isinstance(value.get("usageMetadata"), dict):
+            value["usageMetadata"] = usage_with(value["usageMetadata"], self._usage_before)
+        candidates = objects(value.get("candidates"))
+        if not candidates:
+            return value
+        ends = any(isinstance(event, ChoiceEnded | StreamFailed) for event in frame.events)
+        value["candidates"] = [
+            self._candidate(piece, at, one, ends=ends) for at, one in enumerate(candidates)
+        ]
+        emptied = any(key in self._refused for key in piece.calls.values()) and not ends
+        if emptied and all(not _parts_of(one) for one in value["candidates"]):
+            self._exact = False
+            return None
+        return value
+
+    def _candidate(self, piece: Piece, at: int, candidate: Json, *, ends: bool) -> Json:
+        number = candidate_number(candidate, at)
+        parts: list[Json] = []
+        changed = False
+        for place, part in enumerate(_parts_of(candidate)):
+            key = piece.calls.get((at, place))
+            if key in self._refused:
+                changed = True
+                signature = member(part, "thoughtSignature")
+                if isinstance(signature, str) and number not in self._kept:
+                    self._unsigned.setdefault(number, signature)
+                continue
+            if key is not None:
+                if number in self._waiting:
+                    self._waiting.remove(number)
+                    parts.append({"text": self._noted()})
+                    changed = True
+                signed = self._signed(part, number)
+                changed |= signed is not part
+                parts.append(signed)
+                self._kept.add(number)
+                continue
+            if is_visible(part) and part["text"] and self._apart and number == 0:
+                self._apart = False
+                parts.append({**part, "text": APART + part["text"]})
+                changed = True
+            else:
+                parts.append(part)
+        finish = finish_of(candidate)
+        if (finish or ends) and number in self._waiting:
+            self._waiting.remove(number)
+            parts.append({"text": self._noted()})
+            changed = True
+        edited = candidate
+        if changed:
+            content = candidate.get("content")
+            whole = content if isinstance(content, dict) else {"role": "model"}
+            edited = {**candidate, "content": {**whole, "parts": parts}}
+        if promises_calls(finish) and number not in self._kept and self._refused:
+            edited = {**edited, "finishReason": ORDINARY_FINISH}
+        return edited
+
+    def _signed(self, part: Json, number: int) -> Json:
+        """The first call that stays carries the signature of the step."""
+        signature = self._unsigned.pop(number, "")
+        if not signature or member(part, "thoughtSignature") is not None:
+            return part
+        return {**part, "thoughtSignature": signature}
+
+
+def _parts_of(candidate: Json) -> list[Json]:
+    content = candidate.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return [parts] if isinstance(parts, dict) else objects(parts)
+
+
+def _with_text(piece: Piece, said: str) -> tuple[Json, dict[tuple[int, int], CallKey]]:
+    """The piece with other visible text in choice 0, and where its calls stand then."""
+    waiting = [{"text": said}] if said else []
+    candidates = []
+    calls: dict[tuple[int, int], CallKey] = {}
+    for at, candidate in enumerate(objects(piece.value.get("candidates"))):
+        parts: list[Json] = []
+        for place, part in enumerate(_parts_of(candidate)):
+            if candidate_number(candidate, at) == 0 and is_visible(part):
+                parts += waiting
+                waiting = []
+                continue
+            if (at, place) in piece.calls:
+                calls[at, len(parts)] = piece.calls[at, place]
+            parts.append(part)
+        content = candidate.get("content")
+        whole = content if isinstance(content, dict) else {"role": "model"}
+        candidates.append({**candidate, "content": {**whole, "parts": parts}})
+    return {**piece.value, "candidates": candidates}, calls
