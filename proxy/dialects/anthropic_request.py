@@ -153,20 +153,21 @@ def _tools(read: Json, raw_messages: list[Any]) -> tuple[Tool, ...]:
 
 def _with_servers(tools: list[Tool], read: Json) -> list[Tool]:
     """The tools, and those of MCP servers: policies read where a server is, but not the key for it."""
-    names = {tool.name for tool in tools}
     raw_servers = read.get("mcp_servers")
-    options: dict[str, Json] = {}
+    servers: dict[str, list[Tool]] = {}
     for entry in blocks_of(raw_servers) if isinstance(raw_servers, list) else ():
         name = server_tool(text_of(entry.get("name")))
-        options[name] = {**options_of(entry), "server_url": text_of(entry.get("url"))}
-        if name not in names:
-            tools.append(Tool(name, ToolKind.HOSTED, size=len(compact(entry))))
-    return [
-        replace(tool, options={**(tool.options or {}), **options[tool.name]})
-        if tool.kind is ToolKind.HOSTED and tool.name in options
-        else tool
-        for tool in tools
-    ]
+        options = {**options_of(entry), "server_url": text_of(entry.get("url"))}
+        servers.setdefault(name, []).append(
+            Tool(name, ToolKind.HOSTED, size=len(compact(entry)), options=options)
+        )
+    found = []
+    for tool in tools:
+        # Two servers of one name are two: policies read both addresses.
+        waiting = servers.get(tool.name) if tool.kind is ToolKind.HOSTED else None
+        own = waiting.pop(0).options if waiting else None
+        found.append(replace(tool, options={**(tool.options or {}), **own}) if own else tool)
+    return [*found, *(tool for waiting in servers.values() for tool in waiting)]
 
 
 def _with_skills(tools: list[Tool], read: Json) -> tuple[Tool, ...]:

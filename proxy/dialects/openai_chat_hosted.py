@@ -7,6 +7,7 @@ that is asked. Whatever is switched on is a tool: policy sees it by name, and it
 |---|---|
 | `web_search_options` … | that member of the body (OpenAI, xAI, Groq, Qwen, Azure and others) |
 | `plugins.web` … | that entry of `plugins` (OpenRouter) or `connectors` (Mistral) |
+| `mcp.<name>` | that entry of `mcp_servers` (gateways) |
 | `extra_body` | anything of this kind, or tools, inside that member (gateways and Google unpack it) |
 | `model.tools` | the name of a model that searches or runs code by itself |
 
@@ -17,12 +18,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from proxy.core import json_text
 from proxy.core.json_text import Members, Splice
 from proxy.core.messages import Malformed, Tool, ToolKind
 
-from .options import options_of
+from .options import options_of, server_tool
 from .values import Json, dumped, text
 
 SWITCHES = (
@@ -36,10 +38,10 @@ SWITCHES = (
     "web_search",
     "data_sources",
     "dataSources",
-    "mcp_servers",
 )
-"""Members that switch tools on: OpenAI, xAI, Groq (two), Qwen (two), Hunyuan, Baidu, Azure (two), gateways."""
-LISTS = ("plugins", "connectors")
+"""Members that switch tools on: OpenAI, xAI, Groq (two), Qwen (two), Hunyuan, Baidu, Azure (two)."""
+_SERVERS = "mcp_servers"
+LISTS = ("plugins", "connectors", _SERVERS)
 """Members that hold one tool an entry."""
 MODEL_TOOLS = "model.tools"
 """What stands for the tools of a model."""
@@ -59,7 +61,7 @@ def switched_on(request: Json) -> Iterator[Tool]:
     for key in (*SWITCHES, *LISTS):
         value = request.get(key)
         if key in LISTS and isinstance(value, list):
-            yield from (_tool(_entry_name(key, entry), entry) for entry in value if _is_on(entry))
+            yield from (_entry_tool(key, entry) for entry in value if _is_on(entry))
         elif _is_on(value):
             yield _tool(key, value)
     packed = request.get(_PACKED)
@@ -99,10 +101,19 @@ def _tool(name: str, value: object) -> Tool:
     return Tool(name, ToolKind.HOSTED, size=len(dumped(value)), options=options)
 
 
+def _entry_tool(key: str, entry: object) -> Tool:
+    tool = _tool(_entry_name(key, entry), entry)
+    if key != _SERVERS or not isinstance(entry, dict):
+        return tool
+    url = text(entry.get("url")) or text(entry.get("server_url"))
+    return replace(tool, options={**(tool.options or {}), "server_url": url})
+
+
 def _entry_name(key: str, entry: object) -> str:
     """The plugin's own name behind that of the list; no function's name can hold a dot."""
-    named = (entry.get("id") or entry.get("name") or entry.get("type")) if isinstance(entry, dict) else entry
-    return f"{key}.{text(named)}"
+    members = ("name", "server_label", "id") if key == _SERVERS else ("id", "name", "type")
+    named = next(filter(None, map(entry.get, members)), "") if isinstance(entry, dict) else entry
+    return server_tool(text(named)) if key == _SERVERS else f"{key}.{text(named)}"
 
 
 def _is_on(value: object) -> bool:

@@ -183,11 +183,10 @@ def _tools(request: Json, key: str) -> Iterator[Tool]:
     for place, tool in enumerate(listed(request, key)):
         try:
             name, kind, schema = read_tool(tool, legacy=key == "functions")
+            options = _hosted_options(tool) if kind is ToolKind.HOSTED else None
         except Malformed as fault:
             raise Malformed(f"{key}[{place}]: {fault}") from None
-        yield Tool(
-            name, kind, schema, len(dumped(tool)), options_of(tool) if kind is ToolKind.HOSTED else None
-        )
+        yield Tool(name, kind, schema, len(dumped(tool)), options)
 
 
 def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mapping[str, object] | None]:
@@ -210,6 +209,15 @@ def read_tool(tool: Json, *, legacy: bool = False) -> tuple[str, ToolKind, Mappi
         typed(inner, "parameters", dict, "a JSON Schema (an object)") if kind is ToolKind.FUNCTION else None
     )
     return name, kind, schema
+
+
+def _hosted_options(tool: Json) -> Json:
+    """What policies read of it. Raises Malformed where it sends the provider to two servers."""
+    inner = tool.get("mcp")
+    urls = {text(one.get("server_url")) for one in (tool, inner) if isinstance(one, dict)} - {""}
+    if len(urls) > 1:
+        raise Malformed("it names two servers")
+    return options_of(tool) | ({"server_url": urls.pop()} if urls else {})
 
 
 def _server(tool: Json) -> str:

@@ -148,6 +148,17 @@ def test_policies_read_what_was_set_for_hosted_tools_but_no_keys() -> None:
     assert [tool.kind for tool in request.tools if tool.name.startswith("skills.")] == [ToolKind.HOSTED]
 
 
+def test_two_servers_of_one_name_are_two() -> None:
+    """D1: the second address does not hide the first."""
+    servers = [{"type": "url", "name": "wiki", "url": url} for url in ("https://a.test", "https://b.test")]
+    toolset = {"type": "mcp_toolset", "mcp_server_name": "wiki"}
+    for tools in ([], [toolset], [toolset, toolset]):
+        offered = read(tools=tools, mcp_servers=servers).tools
+        assert {tool.name for tool in offered} == {"mcp.wiki"}
+        urls = [(tool.options or {}).get("server_url") for tool in offered]
+        assert {"https://a.test", "https://b.test"} <= set(urls)
+
+
 def test_a_container_that_holds_no_skills_offers_nothing() -> None:
     for container in (None, "c1", {"id": "c1"}, {"skills": None}, {"skills": "pdf"}, {"skills": ["pdf"]}):
         assert read(container=container).tools == ()

@@ -40,6 +40,7 @@ def keeping(body: bytes, *names: str) -> bytes:
         ({"enable_search": True}, "enable_search"),
         ({"enable_search": "yes"}, "enable_search"),
         ({"enable_code_interpreter": True}, "enable_code_interpreter"),
+        ({"mcp_servers": [{"name": "wiki", "url": "https://w.example.test"}]}, "mcp.wiki"),
         ({"data_sources": [{"type": "azure_search"}]}, "data_sources"),
         ({"extra_body": {"google": {"cached_content": "cachedContents/1"}}}, "extra_body"),
         ({"extra_body": {"tools": [OWN]}}, "extra_body"),
@@ -148,3 +149,22 @@ def test_a_model_to_fall_back_on_counts_too() -> None:
     assert parse(body).tool_names == ("model.tools",)
     with pytest.raises(Malformed):
         keeping(body)
+
+
+def test_a_server_is_judged_by_its_address_wherever_it_is_named() -> None:
+    """D1: as `servers` of the rule data wants it."""
+    (tool,) = parse(
+        body_of(mcp_servers=[{"name": "wiki", "url": "https://w.example.test", "token": "s3cret"}])
+    ).tools
+    assert tool.options == {
+        "name": "wiki",
+        "url": "https://w.example.test",
+        "server_url": "https://w.example.test",
+    }
+    nested = {"type": "mcp", "mcp": {"server_label": "wiki", "server_url": "https://w.example.test"}}
+    (tool,) = parse(body_of(tools=[nested])).tools
+    assert tool.options is not None
+    assert tool.options["server_url"] == "https://w.example.test"
+    two = nested | {"server_url": "https://other.example.test"}
+    with pytest.raises(Malformed, match=r"tools\[0\]: it names two servers"):
+        parse(body_of(tools=[two]))
