@@ -19,6 +19,8 @@ from proxy.cli import app
 from proxy.dialects import DIALECTS, RouteKind
 from proxy.provider_settings import Provider, Upstream, setting_name
 from proxy.settings import Settings
+from tests import features
+from tests.features import FEATURES
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 LONGEST_DEFAULT = 60
@@ -179,6 +181,18 @@ KIND_SAYS = {
 }
 
 
+def features_table() -> str:
+    """What works in which dialect, what the words mean, and why something does not."""
+    says = [f"{feature}: {said}" for feature, said in FEATURES.items()]
+    reasons = dict.fromkeys(features.NO.values())
+    return "\n\n".join(
+        [
+            table(("dialect", *FEATURES), features.rows()),
+            f"{'; '.join(says).capitalize()}. A no has a reason: {'; '.join(reasons)}.",
+        ]
+    )
+
+
 def routes_table() -> str:
     """What happens to the routes of each dialect; refused ones by reason, what stands below a path left out."""
     return table(("dialect", "", "routes"), _routes())
@@ -211,6 +225,7 @@ def _tops(paths: Iterable[str]) -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_table,
+    "features": features_table,
     "checks": checks_table,
     "metrics": metrics_table,
     "routes": routes_table,

@@ -250,6 +250,7 @@ async def test_snippets_reach_the_provider_with_only_the_base_url_changed() -> N
         provider.script(*(Answer("It works.") for _ in range(ANSWERS)))
         given = {
             "upstream.openai_chat.base_url": provider.url,
+            "upstream.openai_responses.base_url": provider.url,
             "upstream.anthropic_messages.base_url": provider.url,
         }
         settings = load_settings(os.devnull, given | {"listen.port": 0, "admin.port": 0}, environment={})
