@@ -146,12 +146,7 @@ REQUIREMENTS = tuple(
 # Requirements that no test shows yet, each with what is missing. This can only shrink: an id that a test names must go.
 NOT_YET: dict[str, str] = {
     "A8": "no event stream for front ends",
-    "B5": "large results are not truncated",
-    "C5": "no text channels",
-    "C6": "no scanner for split markers",
-    "C9": "results are not fenced",
     "D4": "no approval of side effects",
-    "E14": "ReAct runs are not understood",
     "E15": "final answers are not checked",
     "F5": "no chart",
 }
