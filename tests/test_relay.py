@@ -76,6 +76,9 @@ class Wire:
         self.seen.append(frame.raw)
         return frame.raw + b";"
 
+    def rewritten(self, frame: Frame, text: str) -> bytes:
+        return f"{self.passed(frame).decode()}={text}".encode()
+
     def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
         held = b"+".join(each.raw for each in frames)
         return f"[{held.decode()}-{sorted(refused)}{note}];".encode()

@@ -65,7 +65,11 @@ async def test_the_same_result_reads_the_same_in_every_request(
     path: str, stream: bool, tmp_path: Path
 ) -> None:
     """A7, B5, C8, C9: what the provider has cached stays as it was."""
-    settings = {"results__truncate": 100, "results__fence": True, "results__mark_errors": True}
+    settings: dict[str, Any] = {
+        "results__truncate": 100,
+        "results__fence": True,
+        "results__mark_errors": True,
+    }
     async with play(tmp_path, **settings) as stage:
         results = [LONG, '{"error":"DB_TIMEOUT"}', "short"]
         for count in (1, 2, 3):
@@ -96,7 +100,8 @@ async def test_policy_says_it_for_single_tools_and_everybody_else_sees_the_whole
         await stage.post(CHAT, asked(CHAT, [LONG], stream=False))
         sent = json.loads(stage.provider.seen[0].body)["messages"][2]["content"]
         assert sent.startswith(LONG[:20] + "\n[callgate] Truncated: 490 of 510")
-        (step,) = [record for record in await stage.records("step") if record["tool"] == "look"]
+        steps: list[Any] = await stage.records("step")
+        (step,) = [record for record in steps if record["tool"] == "look"]
         assert step["ok"] is True
 
 

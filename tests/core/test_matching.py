@@ -6,7 +6,9 @@ from proxy.core.matching import fingerprint_of, matched_steps
 from proxy.core.results import ToolTraits
 from tests.checks.build import call, run, step
 
-KNOWN = run(step(call_id="c1", arguments={"id": 1}, text=None), step(call_id="c2", arguments={"id": 2}, text=None))
+KNOWN = run(
+    step(call_id="c1", arguments={"id": 1}, text=None), step(call_id="c2", arguments={"id": 2}, text=None)
+)
 
 
 def numbers(*calls: tuple[str, int]) -> list[int | None]:

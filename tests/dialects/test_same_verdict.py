@@ -61,9 +61,9 @@ NOT_ALLOWED = ("block", "allow_list", "tool_not_allowed")
 INVALID = ("block", "arguments_invalid", "arguments_invalid")
 
 
-def calling(*calls: tuple[str, object]) -> Answer:
+def calling(*calls: tuple[str, str | Mapping[str, object]]) -> Answer:
     """The model calls these tools."""
-    return Answer("So.", calls=tuple(Call(name, arguments) for name, arguments in calls))  # type: ignore[arg-type]
+    return Answer("So.", calls=tuple(Call(name, arguments) for name, arguments in calls))
 
 
 CASES = {
