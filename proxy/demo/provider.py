@@ -25,6 +25,7 @@ from multidict import CIMultiDictProxy
 from proxy.demo import wire_anthropic, wire_bedrock, wire_ollama, wire_openai
 from proxy.demo.answers import Answer, Complaint, Ids, Raw
 from proxy.demo.strict_anthropic import count_complaint
+from proxy.demo.wire_gemini import wire_at
 from proxy.demo.wire_responses import Responses
 
 _LARGEST_BODY = 1 << 30
@@ -77,7 +78,12 @@ _STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/vnd.a
 
 def _is_turn(path: str) -> bool:
     """The path is one on which a model is asked."""
-    return path in _TURNS or path == _CHAT_IN_LINES or _CONVERSE.fullmatch(path) is not None
+    return (
+        path in _TURNS
+        or path == _CHAT_IN_LINES
+        or _CONVERSE.fullmatch(path) is not None
+        or wire_at(path) is not None
+    )
 
 
 def _stream_type(path: str, request: Mapping[str, Any]) -> str:
@@ -88,6 +94,8 @@ def _stream_type(path: str, request: Mapping[str, Any]) -> str:
         return lines if request.get("stream") is not False else ""
     if found := _CONVERSE.fullmatch(route):
         return binary if found[1] else ""
+    if gemini := wire_at(path):
+        return gemini.stream_type
     return f"{events}; charset=utf-8" if request.get("stream") else ""
 
 
@@ -223,6 +231,8 @@ class ScriptedProvider:
             wire = wire_ollama
         elif _CONVERSE.fullmatch(path):
             wire = wire_bedrock
+        elif gemini := wire_at(seen.path):
+            wire = gemini
         exchange = _Exchange(request, wire, seen, wire.headers(self._ids))
         try:
             response = await self._turn(exchange, path)
