@@ -193,7 +193,7 @@ class _Draft:
         last = len(messages) - 1
         texts = {result.message_index: result.text for result in edit.results}
         tail: list[bytes] = []
-        places = self._top.values.get("messages")
+        places = self._top.values.get("messages") if self._request.get("messages") is not None else None
         array = json_text.elements(self._body, places.start) if places else json_text.Elements(self._top.span)
         for missing in edit.missing_results:
             written = _result_message(missing.call, missing.text, messages[missing.message_index])

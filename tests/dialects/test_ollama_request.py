@@ -115,3 +115,8 @@ def test_a_missing_result_names_its_call_as_the_wire_does() -> None:
         "content": "Gone.",
     }
     assert not paired(parse_request(edited, "ollama").messages).missing
+
+
+def test_a_conversation_that_is_null_is_one_that_has_not_begun() -> None:
+    edited = edit_request(b'{"model":"maple-1","messages":null}', RequestEdit(note="Answer now."))
+    assert json.loads(edited)["messages"] == [{"role": "user", "content": "Answer now."}]
