@@ -35,7 +35,14 @@ TEXT_BEHIND = {"bc-c54daff9"}
 """The model says more behind a call: where it is asked again, that goes with the call."""
 ONE_HOP = {"transfer-encoding", "content-type", "cache-control"}
 """Headers that are not compared: of the connection alone, or told apart by the body."""
-UNFIT = {"oc-78f04185": "3.8"}
+UNFIT = {
+    "oc-78f04185": "3.8",
+    # Tools without arguments, that are called with some.
+    **dict.fromkeys(("ge-2d163c2c", "ge-976d6c46"), "input_file_0.wav"),
+    **dict.fromkeys(("ge-2d744326", "ge-fe2e9fba"), "input_file_0.png"),
+    **dict.fromkeys(("ge-38092773", "ge-6d9d27e9", "ge-f6f6f25a"), "input_file_0"),
+    "ge-e90d0b32": '"all"',
+}
 """A call whose arguments do not fit the tool's own schema, and the value that does not (C3): it is not released."""
 WITHOUT_ID = {"oc-482c66a0": 1}
 """Calls that came without an id get one (C003)."""
@@ -101,10 +108,10 @@ def difference(one: Exchange, got: Answered) -> str:
         return "REFUSED" if one.id in REFUSED else "UNREADABLE"
     assert got.status == one.status
     if one.id in UNFIT:
-        message = got.json["choices"][0]["message"]
-        assert "tool_calls" not in message
-        assert "do not fit its schema" in message["content"]
-        assert UNFIT[one.id] not in message["content"]
+        words = got.body.decode()
+        assert not re.search("tool_calls|functionCall", words.replace('"finish_reason":"tool_calls"', ""))
+        assert "do not fit its schema" in words
+        assert UNFIT[one.id] not in words
         return "UNFIT"
     if one.id in WITHOUT_ID:
         made = re.findall(rb'"id":"call_[0-9a-f]{24}"', got.body)
@@ -278,7 +285,9 @@ async def test_refused_calls_go_back_to_the_model_behind_all_that_was_said(
             continue
         start = next(place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
         is_text = isinstance(json.loads(first).get("input"), str)  # becomes an item between others
-        assert second.endswith(first[start:]) or is_text, one.id
+        # Where a program waits in the provider's container, the request has to name it.
+        plain = re.sub(rb',"container":"container_\w+"}\Z', b"}", second)
+        assert plain.endswith(first[start:]) or is_text, one.id
         before, after = read(first).messages, read(second).messages
         assert after[: len(before)] == before, one.id
         added = after[len(before) :]
