@@ -75,6 +75,8 @@ class Judge:
         identity, settings = incoming.caller.identity, self._settings
         await self._may_go_on(identity, request)
         listener = listener_for(settings.channels, identity.agent)
+        if listener.is_on and request.choices > 1:
+            raise ClientFault("Calls in text are heard in one choice only. Ask for one (`n`).")
         request = listener.heard(request)
         opened = await self._ledger.open(
             identity,

@@ -59,7 +59,8 @@ class Listener:
 
     def scanner(self) -> Scanner:
         """For one answer."""
-        return Scanner([rule for channel in self._channels for rule in channel.rules])
+        whole = next((channel.whole for channel in self._channels if channel.whole is not None), None)
+        return Scanner([rule for channel in self._channels for rule in channel.rules], whole)
 
     # --- requests ---
 

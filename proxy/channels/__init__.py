@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .scanner import Proposed, Rule
+    from .scanner import Proposed, Rule, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,10 @@ class Channel(Protocol):
     @property
     def rules(self) -> Sequence[Rule]:
         """The marks."""
+
+    @property
+    def whole(self) -> Whole | None:
+        """How a text without any mark is a call, where it may be one."""
 
     def written(self, calls: Sequence[Proposed]) -> str:
         """Calls in this form, for a region that loses some of its calls."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from . import ChannelOptions, Past
-    from .scanner import Proposed
+    from .scanner import Proposed, Whole
 
 OBSERVATION = "Observation:"
 
@@ -23,6 +23,11 @@ class PlainChannel:
     def __init__(self, options: ChannelOptions) -> None:
         """The options that concern it."""
         self.options = options
+
+    @property
+    def whole(self) -> Whole | None:
+        """A text without a mark is text."""
+        return None
 
     def written(self, calls: Sequence[Proposed]) -> str:
         """The calls as JSON."""

@@ -32,6 +32,8 @@ class Rule:
     """Counts only as the first thing in the text."""
     keeps_closer: bool = True
     """The closer is part of the region."""
+    then: str = ""
+    """What has to follow the opener for it to be one; white space, digits and asterisks may stand between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,22 @@ class Region:
     calls: tuple[Proposed, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A text that may be one call as a whole, without any mark."""
+
+    may_be: Callable[[str], bool]
+    """Whether this beginning may still become one."""
+    read: Callable[[str], Sequence[Proposed] | None]
+
+
 class Scanner:
     """Reads one text."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        """Of openers that begin at the same place the longest counts."""
+    def __init__(self, rules: Sequence[Rule], whole: Whole | None = None) -> None:
+        """Of openers that begin at the same place the longest counts, then the order. `whole`: as long as the text may be
+        a call as it is, nothing of it is settled."""
+        self._whole = whole
         self._rules = sorted(rules, key=lambda rule: -len(rule.opener))
         self._openers = re.compile("|".join(re.escape(rule.opener) for rule in self._rules) or r"(?!)")
         self._longest = max((len(rule.opener) for rule in self._rules), default=0)
@@ -72,10 +85,28 @@ class Scanner:
         self.settled = len(self.text)
 
     def _advance(self, *, ended: bool) -> None:
+        if self._whole is not None and not self._is_marked(ended=ended):
+            return
         while self.cut is None and self._step(ended=ended):
             pass
         if self.cut is not None:
             self.settled = len(self.text)
+
+    def _is_marked(self, *, ended: bool) -> bool:
+        """Whether marks are to be looked for: the text is no call as a whole."""
+        whole = self._whole
+        if whole is None or not whole.may_be(self.text):
+            self._whole = None
+            return True
+        if not ended:
+            return False
+        self._whole = None
+        calls = whole.read(self.text)
+        if not calls:
+            return True
+        self.regions.append(Region(0, len(self.text), tuple(calls)))
+        self._from = len(self.text)
+        return True
 
     def _step(self, *, ended: bool) -> bool:
         """One opener or one region further; False: more text is needed."""
@@ -98,11 +129,11 @@ class Scanner:
 
     def _find_opener(self, *, ended: bool) -> bool:
         while found := self._openers.search(self.text, self._from):
-            rule = next(rule for rule in self._rules if self.text.startswith(rule.opener, found.start()))
             if not ended and self._may_grow(found.start()):
                 self.settled = found.start()
                 return False
-            if not self._fits(rule, found.start()) or (rule.read is None and not self.regions):
+            rule = self._rule_at(found.start())
+            if rule is None:
                 self._from = found.start() + 1
                 continue
             if rule.read is None:
@@ -115,18 +146,50 @@ class Scanner:
         self.settled = self._from = len(self.text) if ended else self._plain_until()
         return False
 
+    def _rule_at(self, start: int) -> Rule | None:
+        """The rule whose opener stands here and counts here."""
+        return next(
+            (
+                rule
+                for rule in self._rules
+                if self.text.startswith(rule.opener, start)
+                and self._fits(rule, start)
+                and self._follows(rule, start)
+                and (rule.read is not None or self.regions)
+            ),
+            None,
+        )
+
+    def _follows(self, rule: Rule, start: int) -> bool:
+        return not rule.then or self.text[self._behind(rule, start) :].startswith(rule.then)
+
+    def _behind(self, rule: Rule, start: int) -> int:
+        at = start + len(rule.opener)
+        while at < len(self.text) and (
+            self.text[at].isspace() or self.text[at].isdigit() or self.text[at] == "*"
+        ):
+            at += 1
+        return at
+
     def _may_grow(self, start: int) -> bool:
         """What stands here may be the beginning of a longer opener."""
         rest = self.text[start:]
-        return len(rest) < self._longest and any(
+        if len(rest) < self._longest and any(
             len(rule.opener) > len(rest) and rule.opener.startswith(rest) for rule in self._rules
+        ):
+            return True
+        return any(
+            rule.then
+            and self.text.startswith(rule.opener, start)
+            and self._behind(rule, start) == len(self.text)
+            for rule in self._rules
         )
 
     def _fits(self, rule: Rule, start: int) -> bool:
         if rule.at_start:
             return not self.text[:start].strip()
         if rule.at_line:
-            return not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip()
+            return not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip(" \t\r*")
         return True
 
     def _plain_until(self) -> int:

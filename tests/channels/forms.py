@@ -43,16 +43,30 @@ TEXTS: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
         ("Action: read\nAction Input: the note", [("read", '{"input": "the note"}')]),
         ("Action: read[the note]", [("read", '{"input": "the note"}')]),
         ('Action: read\nAction Input: {"id": 4}\nObservation: made up\nFinal Answer: 7', [("read", READ)]),
+        ('So I take Action 1 : read\nAction Input 1: {"id": 4}', [("read", READ)]),
+        ('**Action:** `read`\n**Action Input:** {"id": 4}', [("read", READ)]),
+        (
+            'Action: read\nAction Input: {"id": 4}\nThought: and more',
+            [("read", '{"id": 4}\nThought: and more')],
+        ),
+        (
+            "Action: read\nAction Input: x\nAction: b\nAction Input: y",
+            [("unreadable_call", ": read\nAction Input: x\nAction: b\nAction Input: y")],
+        ),
+        ('Action:\n```json\n{"action": "read", "action_input": {"id": 4}}\n```', [("read", READ)]),
+        ("Actions speak. Action is good", []),
         ("Action: Finish[seven]", []),
         ("Thought: done\nFinal Answer: Take Action: now", []),
-        ("Action: the action to take, should be one of [read]\nAction Input: x", []),
+        ("Action: the action to take, should be one of [read]", []),
     ],
     "fences": [
         ('Look:\n```json\n{"tool": "read", "args": {"id": 4}}\n```', [("read", READ)]),
         ('```json\n{"title": "no call"}\n```', []),
         ("Thought: x\n```python\nread(4)\n```", [("python", '{"code": "read(4)"}')]),
         ("<code>\nread(4)\n</code>", [("python", '{"code": "read(4)"}')]),
-        ("```pythonic\nx\n```", []),
+        ("```pythonread(4)\n```", [("python", '{"code": "read(4)"}')]),
+        ("read(4)", [("python", '{"code": "read(4)"}')]),
+        ("x = 1\nif x:\n    read(x)\n", [("python", '{"code": "x = 1\\nif x:\\n    read(x)"}')]),
         ("```\nplain\n```", []),
     ],
     "patches": [
@@ -74,9 +88,15 @@ TEXTS: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
 CASES = [(name, text, calls) for name, cases in TEXTS.items() for text, calls in cases]
 
 
+def scanner_of(name: str) -> Scanner:
+    """One that listens for this channel alone."""
+    channel = CHANNELS[name](ChannelOptions())
+    return Scanner(channel.rules, channel.whole)
+
+
 def scanned(name: str, *pieces: str) -> Scanner:
     """The text, read in these pieces."""
-    scanner = Scanner(CHANNELS[name](ChannelOptions()).rules)
+    scanner = scanner_of(name)
     for piece in pieces:
         scanner.feed(piece)
     scanner.end()

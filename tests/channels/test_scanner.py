@@ -3,9 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.channels import CHANNELS, ChannelOptions
 from proxy.channels.scanner import Rule, Scanner
-from tests.channels.forms import CASES, calls_in, scanned
+from tests.channels.forms import CASES, calls_in, scanned, scanner_of
 
 each_case = pytest.mark.parametrize(("name", "text", "calls"), CASES)
 
@@ -35,7 +34,7 @@ def test_what_is_settled_is_never_part_of_a_region(
     """C6: text that left cannot turn out to be a call."""
     del calls
     regions = scanned(name, text).regions
-    scanner = Scanner(CHANNELS[name](ChannelOptions()).rules)
+    scanner = scanner_of(name)
     for letter in text:
         scanner.feed(letter)
         found = scanner.settled
@@ -67,7 +66,7 @@ def test_a_result_that_the_model_made_up_is_cut_off() -> None:
 
 def test_long_texts_are_read_in_time() -> None:
     """Linear: a hundred thousand pieces, most of them nearly marks."""
-    scanner = Scanner(CHANNELS["tags"](ChannelOptions()).rules)
+    scanner = scanner_of("tags")
     for _ in range(100_000):
         scanner.feed("<to")
     scanner.end()

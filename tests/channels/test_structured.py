@@ -1,0 +1,32 @@
+"""A whole answer in JSON that stands for a call (C5)."""
+
+from proxy.channels import ChannelOptions
+from proxy.channels.scanner import Scanner
+from proxy.channels.structured import Structured
+from tests.channels.forms import calls_in, scanned
+
+
+def found(text: str, **options: str) -> list[tuple[str, str]]:
+    scanner = Scanner(Structured(ChannelOptions(**options)).rules)
+    scanner.feed(text)
+    scanner.end()
+    return calls_in(scanner)
+
+
+def test_fields_can_be_named() -> None:
+    text = '{"thought": "x", "step": "read", "with": {"id": 4}}'
+    assert found(text) == []
+    assert found(text, name_field="step", arguments_field="with") == [("read", '{"id": 4}')]
+
+
+def test_an_answer_that_is_no_call_is_an_answer() -> None:
+    """E14: a final answer may come in the same form."""
+    assert calls_in(scanned("structured", '{"action": "Final Answer", "action_input": "7"}')) == []
+    assert calls_in(scanned("structured", '{"total": 7}')) == []
+    assert calls_in(scanned("structured", '{"action": "read", "action_input": ')) == []
+
+
+def test_text_for_a_tool_is_its_one_input() -> None:
+    assert calls_in(scanned("structured", '{"action": "read", "action_input": "4"}')) == [
+        ("read", '{"input": "4"}')
+    ]
