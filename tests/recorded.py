@@ -29,6 +29,7 @@ PATHS = {
     "openai-chat": CHAT,
     "openai-responses": RESPONSES,
     "anthropic-messages": MESSAGES,
+    "gemini": "",
     "ollama": "/api/chat",
     "bedrock-converse": "",
 }
@@ -49,21 +50,37 @@ REFUSED = {
     "am-0e6a402d": "messages[0]: an object is required",  # its provider refused it too
     "am-3b4e14b4": "no call before it has this id",  # a result of a call that was never made (A3, E1)
     "am-92157c36": "no call before it has this id",
+    "ge-4ef8cdf9": "role has to be user or model",  # its provider refused it too
 }
 """Requests that are no sound ones: status 400 with these words, and the provider sees nothing of them."""
 UNREADABLE = {
     "oc-11997f59": "the answer holds no choices",  # status 200, but no chat at all
     "oc-7a222433": "the answer is not valid JSON",
     "or-7617e6ca": "the answer holds no output",  # a chat answer, in another dialect
+    "ge-83d25cac": "the answer holds no candidates",  # a count of tokens, in place of an answer
+    "ge-c4d4f8ed": "the answer holds no candidates",  # no answer at all
 }
 """Answers that cannot be judged: status 502 with these words (fail closed)."""
-UNOFFERED = {"oc-f82d92ea"}
+UNOFFERED = {
+    "oc-f82d92ea",
+    *(
+        "ge-157a8569",
+        "ge-19ce02e8",
+        "ge-2da7cb47",
+        "ge-2e9d9ec2",
+        "ge-5ebe1d84",
+        "ge-88bc39be",
+        "ge-acfc1e51",
+    ),
+}
 """Answers that call what their recorded request does not offer: another request is sent."""
+LOOPING = {"ge-0c17657c", "ge-0fe112f8", "ge-10b67a5a", "ge-1f1c95bb", "ge-49863113"}
+"""Requests after which the same call is made once too often (D9): another request is sent."""
 
 
 def asked(dialect: str, one: Exchange) -> bytes:
     """The recorded request; where none was recorded, one that such an answer may follow."""
-    if one.request and one.id not in UNOFFERED:
+    if one.request and one.id not in UNOFFERED | LOOPING:
         return one.request
     if dialect == "openai-responses":
         tools = [declared(call) for call in one.observed["tool_calls"]]
@@ -74,6 +91,10 @@ def asked(dialect: str, one: Exchange) -> bytes:
         said = [{"role": "user", "content": [{"text": "Go."}]}]
         return json.dumps({"messages": said, "toolConfig": {"tools": tools}}).encode()
     names = dict.fromkeys(call["name"] for call in one.observed["tool_calls"])
+    if dialect == "gemini":
+        said = [{"role": "user", "parts": [{"text": "Go."}]}]
+        tools = [{"functionDeclarations": [{"name": name} for name in names]}] if names else []
+        return json.dumps({"contents": said, "tools": tools}).encode()
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Go."}]}
     if dialect == "openai-chat":
         body["tools"] = [{"type": "function", "function": {"name": name}} for name in names]

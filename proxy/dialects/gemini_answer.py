@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from proxy.core import json_text
 from proxy.core.json_text import Splice, quoted
@@ -23,6 +23,7 @@ from .gemini_parts import (
     object_member,
     promises_calls,
     said_in,
+    snake,
     spelled_in,
     usage_of,
     usage_with,
@@ -41,11 +42,41 @@ def answer_in(body: bytes) -> Json:
         raise Malformed("the answer is not valid JSON") from None
     if not isinstance(answer, dict) or not (answer.keys() & {"candidates", "promptFeedback", "error"}):
         raise Malformed("the answer holds no candidates")
+    refuse_ambiguity(body, answer)
+    return answer
+
+
+def refuse_ambiguity(body: bytes, answer: Json) -> None:
+    """Raises Malformed where a key occurs twice: clients would differ about what is said. In the arguments of a call it
+    is left to the judge of the call."""
     try:
         json_text.refuse_double_keys(body)
     except ValueError:
-        raise Malformed("a key occurs twice in the answer") from None
-    return answer
+        try:
+            spans = [json_text.locate(body, *path) for path in _whole_arguments(answer)]
+            cut = [json_text.replaced(span, b"{}") for span in spans if span is not None]
+            json_text.refuse_double_keys(json_text.spliced(body, cut))
+        except ValueError:
+            raise Malformed("a key occurs twice in the answer") from None
+
+
+def _whole_arguments(answer: Json) -> Iterator[tuple[str | int, ...]]:
+    """Where the arguments of calls stand that come whole."""
+    for at, candidate in enumerate(candidates_of(answer)):
+        content = candidate.get("content")
+        for place, part in parts_at(content) if content is not None else ():
+            said = object_member(part, "functionCall")
+            if said.get("args") and not {snake(key) for key in said} & {"partial_args", "will_continue"}:
+                spelled = spelled_in(part, "functionCall")
+                yield ("candidates", at, "content", *place, spelled, "args")
+
+
+def parts_at(content: object) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """The parts of a content, each with its path in it. Raises Malformed."""
+    parts = parts_of(content)
+    is_one = isinstance(content, dict) and isinstance(content.get("parts"), dict)
+    for place, part in enumerate(parts):
+        yield (("parts",) if is_one else ("parts", place)), part
 
 
 def candidates_of(answer: Mapping[str, object]) -> list[Json]:

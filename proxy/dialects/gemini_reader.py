@@ -32,7 +32,7 @@ from proxy.core.messages import (
     UsageSeen,
 )
 
-from .gemini_answer import call_at, candidate_number, candidates_of, read_parts
+from .gemini_answer import call_at, candidate_number, candidates_of, read_parts, refuse_ambiguity
 from .gemini_frames import Block, Splitter
 from .gemini_parts import (
     CallNames,
@@ -145,7 +145,7 @@ class GeminiReader:
             value = loaded(block.data)
             if not isinstance(value, dict) or block.strange:
                 return self._broken(block.raw)
-            json_text.refuse_double_keys(block.data)
+            refuse_ambiguity(block.data, value)
             piece = Piece(value, block.data)
             events = tuple(self._events(piece))
         except (Malformed, ValueError):
