@@ -446,9 +446,9 @@ async def test_the_official_sdks_raise_their_types_by_name(shelf: Shelf, tmp_pat
     ):
         with pytest.raises(openai.NotFoundError, match="is not served"):
             await chat.fine_tuning.jobs.list()
-        with pytest.raises(openai.NotFoundError, match="is not served"):
+        with pytest.raises(openai.PermissionDeniedError, match="is refused"):
             await chat.batches.list()
-        with pytest.raises(anthropic.NotFoundError, match="is not served"):
+        with pytest.raises(anthropic.PermissionDeniedError, match="is refused"):
             await messages.messages.batches.list()
         assert [seen.path for seen in stage.provider.seen] == []
 
