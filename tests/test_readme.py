@@ -30,7 +30,7 @@ from tests import readme
 ROOT = readme.README.parent
 TEXT = readme.README.read_text(encoding="utf-8")
 BASE_URL = "http://127.0.0.1:8788"
-MOST_LINES = 525
+MOST_LINES = 560
 """Of what people wrote; tables are as long as the code has it."""
 
 
@@ -168,7 +168,7 @@ def test_settings_and_rules_load(tmp_path: Path) -> None:
             bundle = load_bundle([], settings=yaml.safe_load(text))
             assert bundle.data["rules"]["org"]["allowed_tools"]
 
-    assert sorted(names) == ["callgate.yaml", "callgate.yaml", "callgate.yaml", "rules.yaml"]
+    assert sorted(names) == [*["callgate.yaml"] * 4, "rules.yaml"]
 
 
 def test_the_shown_variable_is_a_setting() -> None:

@@ -36,7 +36,7 @@ async def run_react(url: str, shop: Shop, task: str, *, stream: bool, key: str =
 
     model = ChatOpenAI(
         model=MODELS["openai"], base_url=f"{url}/v1", api_key=key, streaming=stream, max_retries=0
-    )  # type: ignore[arg-type]  # it takes text too
+    )
     tools = [get_order, refund]
     agent = create_react_agent(model, tools, PROMPT)
     done = await AgentExecutor(agent=agent, tools=tools, max_iterations=6).ainvoke({"input": task})
