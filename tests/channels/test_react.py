@@ -55,7 +55,7 @@ def test_the_observation_goes_back_as_one() -> None:
 def test_an_answer_by_program_ends_the_loop() -> None:
     """E14: a parser takes it for the final answer."""
     answer = ReActSingleInputOutputParser().parse(CHANNEL.answer("Stopped."))
-    assert answer.return_values == {"output": "Stopped."}  # type: ignore[union-attr]  # a finish
+    assert answer.return_values == {"output": "Stopped."}  # type: ignore[union-attr]  # what this parser gives here is a finish
 
 
 def test_a_scratchpad_is_read_as_the_conversation_that_it_is() -> None:
