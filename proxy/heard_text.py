@@ -165,7 +165,7 @@ def paired_results(calls: Sequence[ToolCall], texts: Sequence[str]) -> tuple[Too
     """Results in order; of several calls with one text of results each has it."""
     if len(texts) < len(calls):
         texts = [*texts, *[texts[-1]] * (len(calls) - len(texts))]
-    return tuple(ToolResult(call.id, text) for call, text in zip(calls, texts, strict=False))
+    return tuple(ToolResult(call.id, text, is_hearsay=True) for call, text in zip(calls, texts, strict=False))
 
 
 def said_by(role: Role, text: str) -> Message:

@@ -96,6 +96,9 @@ class ToolResult:
     call_id: str
     text: str
     is_error: bool = False
+    is_hearsay: bool = False
+    """It stood in a text that others could have written (a user's message): it counts as a step, but no rule may rest on
+    what it says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ def with_result(step: Step, result: ToolResult, traits: Mapping[str, ToolTraits]
     return replace(
         step,
         status=classify(result, declared),
-        result=result.text[:POLICY_TEXT_BYTES],
+        result="" if result.is_hearsay else result.text[:POLICY_TEXT_BYTES],
         result_identity=result_identity(result.text, declared),
         result_at=at,
     )
