@@ -10,12 +10,15 @@ from proxy.core.messages import CallKey, Malformed, Problem, Request, ToolCall, 
 
 from .gemini_parts import (
     APART,
+    MAY_CALL,
+    OPAQUE,
     ORDINARY_FINISH,
     CallNames,
     Json,
     arguments_at,
     error_record,
     finish_of,
+    holds_call,
     hosted_call,
     is_call,
     is_visible,
@@ -43,6 +46,7 @@ def answer_in(body: bytes) -> Json:
     if not isinstance(answer, dict) or not (answer.keys() & {"candidates", "promptFeedback", "error"}):
         raise Malformed("the answer holds no candidates")
     refuse_ambiguity(body, answer)
+    refuse_misplaced(body, answer)
     return answer
 
 
@@ -63,20 +67,40 @@ def refuse_ambiguity(body: bytes, answer: Json) -> None:
 def _whole_arguments(answer: Json) -> Iterator[tuple[str | int, ...]]:
     """Where the arguments of calls stand that come whole."""
     for at, candidate in enumerate(candidates_of(answer)):
-        content = candidate.get("content")
-        for place, part in parts_at(content) if content is not None else ():
+        for place, part in enumerate(read_parts(candidate)):
             said = object_member(part, "functionCall")
             if said.get("args") and not {snake(key) for key in said} & {"partial_args", "will_continue"}:
                 spelled = spelled_in(part, "functionCall")
-                yield ("candidates", at, "content", *place, spelled, "args")
+                yield ("candidates", at, "content", "parts", place, spelled, "args")
 
 
-def parts_at(content: object) -> Iterator[tuple[tuple[str | int, ...], Json]]:
-    """The parts of a content, each with its path in it. Raises Malformed."""
-    parts = parts_of(content)
-    is_one = isinstance(content, dict) and isinstance(content.get("parts"), dict)
-    for place, part in enumerate(parts):
-        yield (("parts",) if is_one else ("parts", place)), part
+def refuse_misplaced(body: bytes, answer: Json) -> None:
+    """Raises Malformed where a call stands anywhere but in the parts of a candidate, or where candidates cannot be told
+    apart: some client may run what nobody has judged."""
+    candidates = candidates_of(answer)
+    numbers = [candidate_number(candidate, at) for at, candidate in enumerate(candidates)]
+    if len(set(numbers)) < len(numbers):
+        raise Malformed("two candidates have one index")
+    if not MAY_CALL.search(body):
+        return
+    waiting: list[object] = [{key: value for key, value in answer.items() if key != "candidates"}]
+    for candidate in candidates:
+        waiting.append({key: value for key, value in candidate.items() if key != "content"})
+        content = candidate.get("content")
+        waiting.append(
+            {k: v for k, v in content.items() if k != "parts"} if isinstance(content, dict) else {}
+        )
+        for part in read_parts(candidate):
+            is_call(part)
+            waiting += [value for key, value in part.items() if snake(key) not in OPAQUE]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if holds_call(one):
+                raise Malformed("a call stands outside the parts of a candidate")
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
 
 
 def candidates_of(answer: Mapping[str, object]) -> list[Json]:
@@ -96,9 +120,19 @@ def candidate_number(candidate: Mapping[str, object], place: int) -> int:
 
 
 def read_parts(candidate: Json) -> list[Json]:
-    """The parts of a candidate. Raises Malformed."""
+    """The parts of a candidate. Raises Malformed where they are no list of objects in an object."""
     content = candidate.get("content")
-    return parts_of(content) if content is not None else []
+    if content is None:
+        return []
+    if not isinstance(content, dict) or not isinstance(content.get("parts"), list | None):
+        raise Malformed("a content has to be an object with a list of parts")
+    return parts_of(content)
+
+
+def cut_part(data: bytes, at: int, place: int) -> bytes:
+    """The part of a candidate as it stands on the wire."""
+    span = json_text.locate(data, "candidates", at, "content", "parts", place)
+    return span.cut(data) if span is not None else b"{}"
 
 
 def calls_in(body: bytes, answer: Json) -> dict[CallKey, tuple[ToolCall, tuple[int, int]]]:

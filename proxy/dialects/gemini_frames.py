@@ -15,6 +15,9 @@ from .sse import MAX_EVENT_BYTES, SseSplitter
 
 _MARK = re.compile(rb'["\\{}\[\]]')
 _BLANK = b" \t\r\n"
+_OPENING = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*\[?\s*")
+_BETWEEN = re.compile(rb"\s*,?\s*")
+_BLANKS = re.compile(rb"\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,9 @@ class ArraySplitter:
         self._depth = 0  # within an element
         self._start = -1  # of the element that is open
         self._in_text = False
-        self._in_array = False
-        self._escaped = False
+        self._front = _OPENING  # what may stand before the next element
+        self._open = False  # the array has begun
+        self._closed = False
 
     def feed(self, chunk: bytes) -> list[Block]:
         """The blocks that are complete. Raises Malformed where one is too large, or what comes is no array of objects."""
@@ -76,10 +80,13 @@ class ArraySplitter:
             if self._start < 0:
                 self._start = at
             self._depth += 1
-        elif letter == b"[":
-            self._in_array = True
-        elif self._start < 0:
+        elif letter == b"[" and not self._open and self._front is _OPENING:
+            self._open = True
+        elif letter == b"]" and self._open and not self._closed and self._start < 0:
+            self._closed = True
             return False
+        elif self._start < 0:
+            raise Malformed("the stream is no array of objects")
         else:
             self._depth -= 1
             return self._depth > 0
@@ -88,6 +95,10 @@ class ArraySplitter:
     def _taken(self, length: int, *, is_end: bool = False, whole: bool = True) -> Block:
         raw = bytes(self._pending[:length])
         data = raw[self._start :] if self._start >= 0 else None
+        front = raw if data is None else raw[: self._start]
+        if self._front.fullmatch(front.removesuffix(b"]") if is_end else front) is None:
+            raise Malformed("the stream is no array of objects")
+        self._front = _BLANKS if self._closed or not self._open else _BETWEEN
         del self._pending[:length]
         self._scanned -= min(length, self._scanned)
         self._start, self._depth = -1, 0
@@ -97,7 +108,10 @@ class ArraySplitter:
         """What is left: white space, or an element that broke off."""
         if not self._pending:
             return []
-        return [self._taken(len(self._pending), whole=self._start < 0)]
+        try:
+            return [self._taken(len(self._pending), whole=self._start < 0)]
+        except Malformed:
+            return [Block(bytes(self._pending), strange=True)]
 
 
 class Splitter:

@@ -28,6 +28,12 @@ _UNFINISHED = frozenset({"", "0", "FINISH_REASON_UNSPECIFIED"})
 _CALL_FINISH = frozenset({"UNEXPECTED_TOOL_CALL", "MALFORMED_FUNCTION_CALL", "TOO_MANY_TOOL_CALLS"})
 _NO_LETTER = re.compile(r"[^a-z]")
 _CALLS = frozenset({"functioncall", "functioncalls"})
+_OF_A_CALL = frozenset({"id", "name", "args"})
+_DATA = frozenset({"text", "function_response", "executable_code", "tool_call", "inline_data"})
+OPAQUE = frozenset({"function_call", "function_response", "tool_call", "tool_response"})
+"""Members of a part in which anything may stand: arguments and results."""
+MAY_CALL = re.compile(rb"function|\\u00[2-7]", re.IGNORECASE)
+"""Only a text with one of these can hold a call; keys may be spelled with escapes of plain letters."""
 _HOSTED = ("toolCall", "executableCode")
 _SHOWN_IN_AN_ID = 20
 _UPPER = re.compile(r"(?<!^)(?=[A-Z])")
@@ -87,14 +93,24 @@ class CallNames:
         return ToolCall(f"call_{digest}{f'_{again}' if again else ''}", name, arguments, key)
 
 
+def holds_call(holder: Holder) -> bool:
+    """A member is a call, or may be one for some client."""
+    return any(_NO_LETTER.sub("", key.lower()) in _CALLS and holder[key] not in (None, {}) for key in holder)
+
+
 def is_call(part: Holder) -> bool:
-    """The part is a call that the agent runs. Raises Malformed where clients may differ about that."""
-    if member(part, "functionCall") is not None:
-        return True
-    for key, value in part.items():
-        if _NO_LETTER.sub("", key.lower()) in _CALLS and value not in (None, {}):
-            raise Malformed("a part holds a call where not every client looks for it")
-    return False
+    """The part is a call that the agent runs. Raises Malformed where clients may differ about what it is."""
+    spelled = spelled_in(part, "functionCall")
+    if holds_call({key: value for key, value in part.items() if key != spelled}):
+        raise Malformed("a part holds a call where not every client looks for it")
+    said = part.get(spelled)
+    if said is None:
+        return False
+    if isinstance(said, dict) and any(key.lower() in _OF_A_CALL and key not in _OF_A_CALL for key in said):
+        raise Malformed("a member of a call is not one that every client reads")
+    if any(snake(key) in _DATA and value not in (None, "") for key, value in part.items()):
+        raise Malformed("a part is a call and something else as well")
+    return True
 
 
 def is_visible(part: Holder) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proxy.core import json_text
 from proxy.core.messages import (
     CallDelta,
     CallKey,
@@ -32,7 +31,15 @@ from proxy.core.messages import (
     UsageSeen,
 )
 
-from .gemini_answer import call_at, candidate_number, candidates_of, read_parts, refuse_ambiguity
+from .gemini_answer import (
+    call_at,
+    candidate_number,
+    candidates_of,
+    cut_part,
+    read_parts,
+    refuse_ambiguity,
+    refuse_misplaced,
+)
 from .gemini_frames import Block, Splitter
 from .gemini_parts import (
     CallNames,
@@ -48,9 +55,9 @@ from .gemini_parts import (
 )
 from .values import dumped, loaded, text
 
-_PATH = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[['\"]([^'\"]+)['\"]\]")
+_PATH = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]|\[['\"]([^'\"]+)['\"]\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")
-_MOST_ELEMENTS = 10_000
+_DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,8 @@ class Piece:
     data: bytes
     calls: dict[tuple[int, int], CallKey] = field(default_factory=dict)
     """By candidate and part."""
+    in_array: bool = False
+    """The stream is an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,8 @@ class _Open:
     key: CallKey
     part: Json
     arguments: Json
+    ended: set[str] = field(default_factory=set)
+    """Paths whose value is whole."""
 
 
 @dataclass(slots=True)
@@ -146,7 +157,8 @@ class GeminiReader:
             if not isinstance(value, dict) or block.strange:
                 return self._broken(block.raw)
             refuse_ambiguity(block.data, value)
-            piece = Piece(value, block.data)
+            refuse_misplaced(block.data, value)
+            piece = Piece(value, block.data, in_array=self._splitter.is_array)
             events = tuple(self._events(piece))
         except (Malformed, ValueError):
             # What broke off is left out; some streams end without the blank line that ends an event.
@@ -162,8 +174,6 @@ class GeminiReader:
 
     def _events(self, piece: Piece) -> Iterator[Event]:
         value = piece.value
-        if is_call(value):
-            raise Malformed("a call stands outside all candidates")
         self._id = self._id or text(value.get("responseId"))
         self._model = self._model or text(value.get("modelVersion"))
         candidates = candidates_of(value)
@@ -186,8 +196,6 @@ class GeminiReader:
             yield StreamFailed(self._error)
 
     def _candidate(self, piece: Piece, at: int, candidate: Json) -> Iterator[Event]:
-        if is_call(candidate) or is_call(object_member(candidate, "content")):
-            raise Malformed("a call stands outside the parts of a candidate")
         number = candidate_number(candidate, at)
         choice = self._choices.setdefault(number, _Choice())
         for place, part in enumerate(read_parts(candidate)):
@@ -198,7 +206,7 @@ class GeminiReader:
                 choice.text.append(part["text"])
                 yield TextDelta(number, part["text"])
             if choice.open is None:
-                choice.parts.append(_cut(piece.data, at, place))
+                choice.parts.append(cut_part(piece.data, at, place))
             hosted = hosted_call(part, place)
             if hosted is not None:
                 self._hosted.append(hosted)
@@ -225,7 +233,7 @@ class GeminiReader:
             path = ("candidates", at, "content", "parts", place)
             call = call_at(piece.data, part, path, choice.names, key)
             choice.calls.append(call)
-            choice.parts.append(_cut(piece.data, at, place))
+            choice.parts.append(cut_part(piece.data, at, place))
             yield CallDelta(key)
             yield CallReady(call)
             return
@@ -238,7 +246,7 @@ class GeminiReader:
             raise Malformed("a call begins before another one is whole")
         piece.calls[where] = open_.key
         for fragment in fragments if isinstance(fragments, list) else []:
-            _put(open_.arguments, fragment)
+            _put(open_, fragment)
         yield CallDelta(open_.key)
         if not goes_on:
             choice.open = None
@@ -259,26 +267,24 @@ class GeminiReader:
         return replace(call, key=open_.key)
 
 
-def _cut(data: bytes, at: int, place: int) -> bytes:
-    span = json_text.locate(data, "candidates", at, "content", "parts", place)
-    if span is None:  # the parts are one object
-        span = json_text.locate(data, "candidates", at, "content", "parts")
-    return span.cut(data) if span is not None else b"{}"
-
-
-def _put(arguments: Json, fragment: object) -> None:
-    """Puts a fragment where its path says. Raises Malformed where the path cannot be followed."""
+def _put(call: _Open, fragment: object) -> None:
+    """Puts a fragment where its path says. Raises Malformed where the path cannot be followed, or its value is whole."""
     if not isinstance(fragment, dict):
         raise Malformed("a piece of arguments is no object")
     path = text(member(fragment, "jsonPath"))
-    steps = [found[1] or found[3] or int(found[2]) for found in _PATH.finditer(path.removeprefix("$"))]
-    if not steps or not path.startswith("$"):
-        raise Malformed("a piece of arguments has no path")
+    found = list(_PATH.finditer(path, 1))
+    if not found or len(found) > _DEEPEST or "$" + "".join(step[0] for step in found) != path:
+        raise Malformed("a piece of arguments has no path that can be followed")
+    steps = [step[1] or step[3] or int(step[2]) for step in found]
+    if path in call.ended:
+        raise Malformed("a value of the arguments comes twice")
+    if member(fragment, "willContinue") is not True:
+        call.ended.add(path)
     value: Any = None
     for name in _VALUES:
         if member(fragment, name) is not None:
             value = member(fragment, name)
-    holder: Any = arguments
+    holder: Any = call.arguments
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if following is None:
             _set(holder, step, value)
@@ -290,7 +296,11 @@ def _set(holder: Any, step: str | int, value: Any) -> None:
     _grow(holder, step)
     old = holder[step] if isinstance(step, int) else holder.get(step)
     # Texts come in pieces, everything else whole.
-    holder[step] = old + value if isinstance(old, str) and isinstance(value, str) else value
+    if isinstance(old, str) and isinstance(value, str):
+        value = old + value
+    elif old is not None:
+        raise Malformed("a value of the arguments comes twice")
+    holder[step] = value
 
 
 def _inner(holder: Any, step: str | int, *, is_list: bool) -> Any:
@@ -303,8 +313,9 @@ def _inner(holder: Any, step: str | int, *, is_list: bool) -> Any:
 
 def _grow(holder: Any, step: str | int) -> None:
     if isinstance(step, int):
-        if not isinstance(holder, list) or step > _MOST_ELEMENTS:
+        if not isinstance(holder, list) or step > len(holder):
             raise Malformed("a path of arguments does not fit")
-        holder.extend([None] * (step + 1 - len(holder)))
+        if step == len(holder):
+            holder.append(None)
     elif not isinstance(holder, dict):
         raise Malformed("a path of arguments does not fit")

@@ -22,15 +22,20 @@ from proxy.core.messages import (
 
 from .gemini_parts import CallNames, Json, is_call, member, object_member, result_of, said_in, snake
 from .typed import number, whole_object
-from .values import assistant_digest, digest, dumped, text
+from .values import assistant_digest, digest, dumped, objects, text
 
 _MODEL = re.compile(r"/models/([^/:]+):(\w+)\Z")
 _ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.USER, "": Role.USER}
-_MODES = {"ANY": ChoiceMode.REQUIRED, "NONE": ChoiceMode.NONE}
+_MODES: dict[str, ChoiceMode] = {
+    **dict.fromkeys(("ANY", "2"), ChoiceMode.REQUIRED),
+    **dict.fromkeys(("NONE", "3"), ChoiceMode.NONE),
+}
+"""Words, and the numbers that stand for them."""
 _SECRETS = frozenset({"headers", "authConfig", "auth_config", "apiKey", "api_key"})
 _CAMEL = re.compile(r"_([a-z])")
 _DECLARATIONS = "functionDeclarations"
 _SCHEMA_DEPTH = 32
+_DIGITS = 18
 
 
 def parse_request(body: bytes, path: str, dialect: str) -> Request:
@@ -43,7 +48,8 @@ def parse_request(body: bytes, path: str, dialect: str) -> Request:
     contents = contents_of(read)
     if not contents:
         raise Malformed("contents is missing")
-    is_events = parse_qs(query).get("alt") == ["sse"]
+    asked = parse_qs(query)
+    is_events = "sse" in asked.get("alt", []) + asked.get("$alt", [])
     return Request(
         dialect=dialect,
         model=unquote(named[1]) if named else text(read.get("model")),
@@ -183,12 +189,13 @@ def tools_in(read: Mapping[str, Any]) -> Iterator[Tool]:
 
 def camel(key: str) -> str:
     """`function_call` as `functionCall`."""
-    """`function_call` as `functionCall`."""
     return _CAMEL.sub(lambda found: found[1].upper(), key)
 
 
 def _declared(entry: Json, place: int) -> Iterator[Tool]:
     declarations = member(entry, _DECLARATIONS)
+    if declarations is None:
+        return
     for one in declarations if isinstance(declarations, list) else [declarations]:
         name = one.get("name") if isinstance(one, dict) else None
         if not isinstance(name, str) or not name:
@@ -205,7 +212,9 @@ def hosted_tools(key: str, value: object) -> list[Tool]:
     size = len(dumped(value))
     if name == "mcpServers":
         servers = value if isinstance(value, list) else [value]
-        return [_server(one, size) for one in servers if isinstance(one, dict)]
+        if len(objects(servers)) < len(servers):
+            raise Malformed("mcpServers has to be a list of objects")
+        return [_server(one, size) for one in objects(servers)]
     options = (
         {k: v for k, v in value.items() if k not in _SECRETS} if isinstance(value, dict) else {key: value}
     )
@@ -236,7 +245,7 @@ def json_schema(schema: object, depth: int = 0) -> Json | None:
         elif name in {"enum", "required", "minimum", "maximum", "pattern", "additionalProperties"}:
             made[name] = value
         elif name in {"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}:
-            made[name] = int(value) if isinstance(value, int | str) and str(value).isdecimal() else 0
+            made[name] = _bound(value)
     if made.get("type") in {"", "type_unspecified"}:
         made.pop("type")
     if schema.get("nullable") is True and "type" in made:
@@ -246,9 +255,15 @@ def json_schema(schema: object, depth: int = 0) -> Json | None:
     return made
 
 
+def _bound(value: object) -> int:
+    """A number that may stand as text, as 64 bits do."""
+    digits = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    return int(digits) if digits.isdecimal() and len(digits) <= _DIGITS else 0
+
+
 def _choice(read: Mapping[str, Any]) -> ToolChoice:
     config = object_member(object_member(read, "toolConfig"), "functionCallingConfig")
-    mode = _MODES.get(text(config.get("mode")).upper(), ChoiceMode.AUTO)
+    mode = _MODES.get(str(config.get("mode")).upper(), ChoiceMode.AUTO)
     names = member(config, "allowedFunctionNames")
     return ToolChoice(
         mode, tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()

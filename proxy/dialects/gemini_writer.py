@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from proxy.core import json_text
+from proxy.core.json_text import Splice, quoted
 from proxy.core.messages import (
     CallKey,
     ChoiceEnded,
@@ -22,7 +24,7 @@ from proxy.core.messages import (
 )
 
 from . import sse
-from .gemini_answer import answer_record, candidate_number
+from .gemini_answer import answer_record, candidate_number, cut_part, read_parts, text_part
 from .gemini_parts import (
     APART,
     ORDINARY_FINISH,
@@ -35,7 +37,7 @@ from .gemini_parts import (
     usage_with,
 )
 from .gemini_reader import Closed, Piece, Unreadable
-from .values import dumped, objects, text
+from .values import dumped, loaded, objects, text
 
 
 class GeminiWriter:
@@ -79,14 +81,16 @@ class GeminiWriter:
             return front + self._array_end(frame.raw)
         if not isinstance(payload, Piece):
             return frame.raw if self._exact or not self._is_array else b""
-        value = self._edited(payload, frame)
-        if value is None:
+        if not self._elements:
+            self._is_array = payload.in_array  # what the provider sends, whatever was asked
+        data = self._edited(payload, frame)
+        if data is None:
             return b""
-        self._remember(frame, value)
-        if value == payload.value and (self._exact or not self._is_array):
+        self._remember(frame, payload.value)
+        if data is payload.data and (self._exact or not self._is_array):
             self._elements += 1
             return frame.raw
-        return self._element(payload.data if value == payload.value else dumped(value))
+        return self._element(data)
 
     def rewritten(self, frame: Frame, said: str) -> bytes:
         """The frame with other visible text in its first choice."""
@@ -97,12 +101,10 @@ class GeminiWriter:
         if not said and not kept and self._elements:
             self._exact = False
             return b""
-        value, calls = _with_text(payload, said)
         events = (TextDelta(0, said), *kept) if said else kept
-        data = dumped(value)
         self._exact = False
-        changed = Piece(value, data, calls)
-        raw = b"" if self._is_array else sse.event(data)
+        changed = _with_text(payload, said)
+        raw = b"" if payload.in_array else sse.event(changed.data)
         return self.passed(replace(frame, raw=raw, payload=changed, events=events))
 
     def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
@@ -188,101 +190,111 @@ class GeminiWriter:
         if any(isinstance(event, TextDelta) for event in frame.events):
             self._texted = True
 
-    def _edited(self, piece: Piece, frame: Frame) -> Json | None:
-        """The piece as the agent may see it; None: nothing is left of it."""
-        value = piece.value
+    def _edited(self, piece: Piece, frame: Frame) -> bytes | None:
+        """The piece as the agent may see it, what stays to the letter; None: nothing is left of it."""
+        data, value = piece.data, piece.value
         if not (self._refused or self._waiting or self._continues or self._usage_before):
-            return value
-        value = dict(value)
-        if self._continues and self._id and "responseId" in value:
-            value["responseId"] = self._id
+            return data
+        splices: list[Splice] = []
+        if self._continues and self._id:
+            splices += _replaced(data, "responseId", quoted(self._id))
         if self._usage_before is not None and isinstance(value.get("usageMetadata"), dict):
-            value["usageMetadata"] = usage_with(value["usageMetadata"], self._usage_before)
+            total = usage_with(value["usageMetadata"], self._usage_before)
+            splices += _replaced(data, "usageMetadata", dumped(total))
         candidates = objects(value.get("candidates"))
-        if not candidates:
-            return value
         ends = any(isinstance(event, ChoiceEnded | StreamFailed) for event in frame.events)
-        value["candidates"] = [
-            self._candidate(piece, at, one, ends=ends) for at, one in enumerate(candidates)
-        ]
-        emptied = any(key in self._refused for key in piece.calls.values()) and not ends
-        if emptied and all(not _parts_of(one) for one in value["candidates"]):
+        left = 0
+        for at, candidate in enumerate(candidates):
+            parts, changed = self._parts(piece, at, candidate, ends=ends)
+            left += len(parts)
+            splices += _with_parts(data, at, candidate, parts) if changed else []
+            number = candidate_number(candidate, at)
+            if promises_calls(finish_of(candidate)) and number not in self._kept and self._refused:
+                splices += _replaced(data, "candidates", at, "finishReason", quoted(ORDINARY_FINISH))
+        if not (ends or left) and any(key in self._refused for key in piece.calls.values()):
             self._exact = False
             return None
-        return value
+        return json_text.spliced(data, splices)
 
-    def _candidate(self, piece: Piece, at: int, candidate: Json, *, ends: bool) -> Json:
+    def _parts(self, piece: Piece, at: int, candidate: Json, *, ends: bool) -> tuple[list[bytes], bool]:
+        """The parts of a candidate as they leave, and whether that is another list."""
         number = candidate_number(candidate, at)
-        parts: list[Json] = []
+        parts: list[bytes] = []
         changed = False
-        for place, part in enumerate(_parts_of(candidate)):
+        for place, part in enumerate(read_parts(candidate)):
             key = piece.calls.get((at, place))
+            raw = cut_part(piece.data, at, place)
             if key in self._refused:
                 changed = True
                 signature = member(part, "thoughtSignature")
                 if isinstance(signature, str) and number not in self._kept:
                     self._unsigned.setdefault(number, signature)
                 continue
+            edited = raw
             if key is not None:
                 if number in self._waiting:
                     self._waiting.remove(number)
-                    parts.append({"text": self._noted()})
+                    parts.append(text_part(self._noted()))
                     changed = True
-                signed = self._signed(part, number)
-                changed |= signed is not part
-                parts.append(signed)
+                edited = self._signed(raw, part, number)
                 self._kept.add(number)
-                continue
-            if is_visible(part) and part["text"] and self._apart and number == 0:
+            elif is_visible(part) and part["text"] and self._apart and number == 0:
                 self._apart = False
-                parts.append({**part, "text": APART + part["text"]})
-                changed = True
-            else:
-                parts.append(part)
-        finish = finish_of(candidate)
-        if (finish or ends) and number in self._waiting:
+                said = {"text": quoted(APART + part["text"])}
+                edited = json_text.spliced(raw, json_text.object_edit(json_text.members(raw), put=said))
+            changed |= edited is not raw
+            parts.append(edited)
+        if (finish_of(candidate) or ends) and number in self._waiting:
             self._waiting.remove(number)
-            parts.append({"text": self._noted()})
+            parts.append(text_part(self._noted()))
             changed = True
-        edited = candidate
-        if changed:
-            content = candidate.get("content")
-            whole = content if isinstance(content, dict) else {"role": "model"}
-            edited = {**candidate, "content": {**whole, "parts": parts}}
-        if promises_calls(finish) and number not in self._kept and self._refused:
-            edited = {**edited, "finishReason": ORDINARY_FINISH}
-        return edited
+        return parts, changed
 
-    def _signed(self, part: Json, number: int) -> Json:
+    def _signed(self, raw: bytes, part: Json, number: int) -> bytes:
         """The first call that stays carries the signature of the step."""
         signature = self._unsigned.pop(number, "")
         if not signature or member(part, "thoughtSignature") is not None:
-            return part
-        return {**part, "thoughtSignature": signature}
+            return raw
+        signed = {"thoughtSignature": quoted(signature)}
+        return json_text.spliced(raw, json_text.object_edit(json_text.members(raw), put=signed))
 
 
-def _parts_of(candidate: Json) -> list[Json]:
+def _replaced(data: bytes, *path: str | int | bytes) -> list[Splice]:
+    """The value at a path gives way to the last argument, where it is there."""
+    *steps, value = path
+    span = json_text.locate(data, *[step for step in steps if not isinstance(step, bytes)])
+    return [json_text.replaced(span, value)] if span is not None and isinstance(value, bytes) else []
+
+
+def _with_parts(data: bytes, at: int, candidate: Json, parts: Sequence[bytes]) -> list[Splice]:
+    written = b"[" + b",".join(parts) + b"]"
     content = candidate.get("content")
-    parts = content.get("parts") if isinstance(content, dict) else None
-    return [parts] if isinstance(parts, dict) else objects(parts)
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        return _replaced(data, "candidates", at, "content", "parts", written)
+    span = json_text.locate(data, "candidates", at)
+    whole = {"content": b'{"role":"model","parts":' + written + b"}"}
+    return json_text.object_edit(json_text.members(data, span.start), put=whole) if span is not None else []
 
 
-def _with_text(piece: Piece, said: str) -> tuple[Json, dict[tuple[int, int], CallKey]]:
+def _with_text(piece: Piece, said: str) -> Piece:
     """The piece with other visible text in choice 0, and where its calls stand then."""
-    waiting = [{"text": said}] if said else []
-    candidates = []
-    calls: dict[tuple[int, int], CallKey] = {}
+    waiting = [text_part(said)] if said else []
+    splices: list[Splice] = []
+    calls = dict(piece.calls)
     for at, candidate in enumerate(objects(piece.value.get("candidates"))):
-        parts: list[Json] = []
-        for place, part in enumerate(_parts_of(candidate)):
-            if candidate_number(candidate, at) == 0 and is_visible(part):
+        if candidate_number(candidate, at) != 0:
+            continue
+        parts: list[bytes] = []
+        for place, part in enumerate(read_parts(candidate)):
+            key = calls.pop((at, place), None)
+            if key is None and is_visible(part):
                 parts += waiting
                 waiting = []
                 continue
-            if (at, place) in piece.calls:
-                calls[at, len(parts)] = piece.calls[at, place]
-            parts.append(part)
-        content = candidate.get("content")
-        whole = content if isinstance(content, dict) else {"role": "model"}
-        candidates.append({**candidate, "content": {**whole, "parts": parts}})
-    return {**piece.value, "candidates": candidates}, calls
+            if key is not None:
+                calls[at, len(parts)] = key
+            parts.append(cut_part(piece.data, at, place))
+        splices += _with_parts(piece.data, at, candidate, parts)
+    data = json_text.spliced(piece.data, splices)
+    value = loaded(data)
+    return replace(piece, value=value if isinstance(value, dict) else {}, data=data, calls=calls)
