@@ -263,7 +263,9 @@ def _bound(value: object) -> int:
 
 def _choice(read: Mapping[str, Any]) -> ToolChoice:
     config = object_member(object_member(read, "toolConfig"), "functionCallingConfig")
-    mode = _MODES.get(str(config.get("mode")).upper(), ChoiceMode.AUTO)
+    given = config.get("mode")
+    word = str(given) if isinstance(given, int) else text(given).upper()
+    mode = _MODES.get(word, ChoiceMode.AUTO)
     names = member(config, "allowedFunctionNames")
     return ToolChoice(
         mode, tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
