@@ -77,6 +77,8 @@ class ArraySplitter:
                 raise Malformed("the stream is no array of objects")
             self._in_text = True
         elif letter == b"{" or (letter == b"[" and self._start >= 0):
+            if self._closed:
+                raise Malformed("the stream goes on behind its end")
             if self._start < 0:
                 self._start = at
             self._depth += 1

@@ -213,6 +213,8 @@ class GeminiReader:
                 yield HostedCall(hosted)
         finish = finish_of(candidate)
         if finish:
+            if choice.open is not None:
+                raise Malformed("a candidate ends before its call is whole")
             choice.finish = finish
             yield ChoiceEnded(number, finish)
 
