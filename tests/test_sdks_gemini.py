@@ -204,3 +204,57 @@ async def test_a_stream_as_an_array_stays_one_when_calls_are_refused(shelf: Shel
     parts = [part for one in elements for part in one["candidates"][0]["content"]["parts"]]
     assert "".join(part.get("text", "") for part in parts) == "One moment.\n\nSorry."
     assert b"refund" not in got.body
+
+
+SECRET = "arguments-nobody-may-see"
+CALL = '{"functionCall":{"name":"refund","args":{"order_id":"' + SECRET + '"}}}'
+
+
+def content(parts: str) -> str:
+    return '{"candidates":[{"content":{"role":"model","parts":[' + parts + ']},"finishReason":"STOP"}]}'
+
+
+PIECES = f'[{{"jsonPath":"$.order_id","stringValue":"{SECRET}"}}]'
+HOSTILE = (
+    content(CALL),
+    content(CALL.replace("functionCall", "FunctionCall")),
+    content(CALL.replace("{", '{"text":"a",', 1)),
+    content(CALL.replace("{", '{"thought":true,', 1)),
+    content(f'{{"functionCall":{{"name":"refund","args":"{SECRET}"}}}}'),
+    content(f'{{"functionCall":["{SECRET}"]}}'),
+    content(CALL.replace('"refund"', "null")),
+    content(CALL.replace('"order_id"', '"n":1e999,"order_id"')),
+    content(CALL.replace(SECRET, "\\ud800" + SECRET)),
+    content(f'{{"functionCall":{{"name":"refund","willContinue":true,"partialArgs":{PIECES}}}}}'),
+    content(f'{{"functionCall":{{"name":"refund","partialArgs":{PIECES}}}}}'),
+    content('{"text":"Hi"}').replace('"finishReason"', f'"groundingMetadata":{CALL},"finishReason"'),
+    content('{"text":"Hi"}')[:-1] + f',"usageMetadata":{CALL}}}',
+    f'{{"candidates":[{{"content":{{"parts":{CALL}}}}}]}}',
+    f'{{"candidates":[{{"index":5,"content":{{"parts":[{CALL}]}}}}]}}',
+    f'{{"promptFeedback":{CALL}}}',
+    f'{{"error":{{"code":500,"message":"x","details":[{CALL}]}}}}',
+    CALL,
+    f"[{CALL}]",
+)
+FORMS = {
+    "generateContent": ("", "", "application/json"),
+    "streamGenerateContent?alt=sse": ("data: ", "\r\n\r\n", "text/event-stream"),
+    "streamGenerateContent": ("[", "]\n", "application/json"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_no_answer_however_strange_carries_a_call_past_the_judge(
+    form: str, shelf: Shelf, tmp_path: Path
+) -> None:
+    """C11, D5: it fails, or its call is refused; nothing of the arguments arrives, and the answer is a sound one."""
+    front, end, kind = FORMS[form]
+    tools = [{"functionDeclarations": [{"name": "refund"}]}]
+    async with shelf.play(tmp_path, ONLY_B1, reask__per_turn=0, upstream__retries=0) as stage:
+        for place, body in enumerate(HOSTILE):
+            stage.provider.script(Raw((front + body + end).encode(), headers={"content-type": kind}))
+            asked = {"contents": [{"role": "user", "parts": [{"text": f"Hi {place}"}]}], "tools": tools}
+            got = await stage.post(f"/v1beta/models/{MODEL}:{form}", asked)
+            assert got.status in {200, 502}, body
+            assert SECRET.encode() not in got.body, body
+            assert got.events if kind == "text/event-stream" else got.json, body

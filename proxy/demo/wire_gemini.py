@@ -98,9 +98,12 @@ class GeminiWire:
         del headers
         if not isinstance(request, dict):
             return Complaint("Invalid JSON payload received.")
-        for words in _objections(_camel(request), signed=_SIGNING.match(self.model) is not None):
-            return Complaint(words)
-        return None
+        signed = _SIGNING.match(self.model) is not None
+        try:
+            words = next(_objections(_camel(request), signed=signed), None)
+        except (AttributeError, KeyError, TypeError):
+            words = "Invalid JSON payload received. A value cannot be bound to its field."
+        return Complaint(words) if words else None
 
     def _record(self, answer: Answer, parts: list[_Json], id_: str, *, ends: bool) -> _Json:
         candidate: _Json = {"content": {"parts": parts, "role": "model"}, "index": 0}

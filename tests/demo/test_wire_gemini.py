@@ -90,6 +90,8 @@ READ = {"functionDeclarations": [{"name": "read"}]}
         ({"contents": [model(CALL), user(RESULT)]}, "immediately after a user turn"),
         ({"contents": [HI, model({"text": "x"})]}, "end with a user role"),
         ({"contents": [HI], "tools": [{}]}, "tool_type"),
+        ({"contents": [HI], "tools": 7}, "cannot be bound"),
+        ({"contents": [user({"functionResponse": 7})]}, "cannot be bound"),
         ({"contents": [HI], "tools": [READ, READ]}, "Duplicate"),
         (
             {"contents": [HI], "tools": [{"function_declarations": [{"name": "a b"}]}]},
