@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from proxy.core.messages import Malformed
 
-from .sse import MAX_EVENT_BYTES, SseSplitter
+from .sse import MAX_EVENT_BYTES, RawEvent, SseSplitter
+from .values import loaded
 
 _MARK = re.compile(rb'["\\{}\[\]]')
 _BLANK = b" \t\r\n"
@@ -145,16 +146,27 @@ class Splitter:
             return self._array.feed(chunk)
         if self._events is None:
             return []
-        return [
-            Block(one.raw, one.data, whole=one.whole, strange=one.strange) for one in self._events.feed(chunk)
-        ]
+        return list(map(_block, self._events.feed(chunk)))
 
     def end(self) -> list[Block]:
         """What is left."""
         if self._array is not None:
             return self._array.end()
         if self._events is not None:
-            return [
-                Block(one.raw, one.data, whole=one.whole, strange=one.strange) for one in self._events.end()
-            ]
+            return list(map(_block, self._events.end()))
         return [Block(self._head)] if self._head else []
+
+
+def _block(event: RawEvent) -> Block:
+    """Clients that read line by line would find something else in an event whose lines are objects of their own."""
+    lines = (event.data or b"").split(b"\n")
+    several = len(lines) > 1 and any(map(_is_object, lines))
+    return Block(event.raw, event.data, whole=event.whole, strange=event.strange or several)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        value = loaded(line) if line.lstrip()[:1] == b"{" else None
+    except ValueError:
+        return False
+    return isinstance(value, dict) and bool(value)

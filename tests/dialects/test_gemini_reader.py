@@ -173,6 +173,17 @@ def test_a_piece_that_clients_may_read_differently_fails_the_stream(text: str) -
     assert not happened(raw(text), CallReady)
 
 
+def test_an_event_of_several_lines_is_one_text_and_no_line_of_it_another() -> None:
+    """C11: the official client reads line by line."""
+    whole = json.dumps(agent.piece(CALL), indent=1).encode()
+    lines = b"".join(b"data: " + line + b"\n" for line in whole.splitlines()) + b"\n"
+    assert [event.call.name for event in happened(lines, CallReady)] == ["read"]
+    inner = json.dumps(agent.piece(agent.call("b", {})))
+    split = f'data: {{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"a","args":\ndata: {inner}\ndata: }}}}]}}}}]}}\n\n'
+    assert happened(split.encode(), StreamFailed)
+    assert not happened(split.encode(), CallReady)
+
+
 def test_a_key_that_occurs_twice_in_arguments_is_left_to_the_judge() -> None:
     """C3: the arguments are what stands on the wire."""
     text = '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{"b":1,"b":2}}}]}}]}'
