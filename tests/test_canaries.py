@@ -213,14 +213,14 @@ async def test_an_error_quotes_nothing_of_what_came(
 async def test_a_query_is_for_the_provider_alone(
     wire: Wire, stream: bool, shelf: Shelf, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """F4: some providers take keys there."""
+    """F4: some providers take keys there, under names that nobody here knows."""
     async with staged(shelf, tmp_path, caplog) as stage:
         stage.play.provider.script(Answer("Well."))
         agent = stage.agent(wire, stream=stream)
         agent.messages.append({"role": "user", "content": SAID})
-        got = await stage.play.post(f"{wire.path}?key={QUERY}", agent.body(), agent.headers)
+        got = await stage.play.post(f"{wire.path}?session={QUERY}", agent.body(), agent.headers)
         assert got.status == 200
-        assert stage.play.provider.seen[0].path.endswith(f"?key={QUERY}")
+        assert stage.play.provider.seen[0].path.endswith(f"?session={QUERY}")
         await stage.assert_silent(also=got)
 
 

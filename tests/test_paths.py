@@ -115,7 +115,8 @@ def test_a_wrong_method_names_the_right_one() -> None:
         found = find("PUT", route.path)
 
         assert found.route is None
-        assert found.allowed == (route.method,)
+        assert route.method in found.allowed
+        assert "PUT" not in found.allowed
 
 
 def test_the_operator_opens_a_route_by_name_and_no_guard_is_lost_by_it() -> None:
@@ -241,10 +242,10 @@ def test_a_colon_that_is_encoded_leads_round_no_guard() -> None:
 
 
 def test_a_key_in_the_query_tells_whose_request_it_is() -> None:
-    mine: Any = Shapes(Route("GET", "/own"), parameters=("key",))
+    mine: Any = Shapes(Route("GET", "/own"), parameters=("own_key",))
     routes = Routes([*DIALECTS, mine], Settings())
 
-    assert routes.find("GET", "/elsewhere?key=k", CIMultiDict()).dialect is mine
+    assert routes.find("GET", "/elsewhere?own_key=k", CIMultiDict()).dialect is mine
     assert routes.find("GET", "/elsewhere", CIMultiDict()).dialect is DIALECTS[0]
 
 

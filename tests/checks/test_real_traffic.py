@@ -23,12 +23,15 @@ from proxy.core.verdicts import Action, Decision, Facts
 from proxy.dialects import DIALECTS, Dialect
 from tests.checks.build import NOW, enforced, facts
 from tests.conftest import need
+from tests.dialects.wire import FOLDERS
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 # These recordings hold a result under an id that no call has: noticing that is what E1 asks for.
 MISMATCHED = "history-result-without-call"
 # The same call failed the same way twice, and the agent's own reminder between them is no person speaking.
 NUDGED = {"oc-10eb84c8"}
+# A model that asked for the double of the same number again and again: a loop, and stopped as one.
+LOOPS = {"ge-0c17657c", "ge-0fe112f8", "ge-10b67a5a", "ge-1f1c95bb", "ge-49863113"}
 WRITING = (
     "book_reservation",
     "cancel_reservation",
@@ -42,7 +45,7 @@ WRITING = (
 @cache
 def exchanges(dialect: str) -> list[dict[str, Any]]:
     """All recorded exchanges of a dialect that a provider answered well and that can be read."""
-    files = sorted((SHARED / "wire" / dialect).glob("*.json"))
+    files = sorted((SHARED / "wire" / FOLDERS.get(dialect, dialect)).glob("*.json"))
     need(files, f"no recordings of {dialect} beside the checkout")
     found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return [
@@ -54,7 +57,9 @@ def exchanges(dialect: str) -> list[dict[str, Any]]:
 
 def asked(dialect: Dialect, exchange: dict[str, Any]) -> Facts | None:
     try:
-        request = dialect.parse_request(json.dumps(exchange["request"]["body"]).encode())
+        request = dialect.parse_request(
+            json.dumps(exchange["request"]["body"]).encode(), exchange["request"]["path"]
+        )
     except Malformed:
         return None
     run = rebuilt(Run("run_1", "someone", NOW), request, prefix_chain(request.messages), NOW)
@@ -80,7 +85,7 @@ def test_no_request_that_a_provider_accepted_is_touched(dialect: Dialect) -> Non
     seen = 0
     for exchange in exchanges(dialect.name):
         told = asked(dialect, exchange)
-        if told is None or MISMATCHED in exchange["tags"]:
+        if told is None or MISMATCHED in exchange["tags"] or exchange["id"] in LOOPS:
             continue
         verdicts = judge_request(told)
         notes = [("nudge", Action.NUDGE)] if exchange["id"] in NUDGED else []
@@ -96,7 +101,7 @@ def test_hardly_a_call_that_a_model_really_made_is_refused(dialect: Dialect) -> 
     calls = refused = 0
     for exchange in exchanges(dialect.name):
         told, turn = asked(dialect, exchange), answered(dialect, exchange)
-        if told is None or turn is None or not turn.calls:
+        if told is None or turn is None or not turn.calls or exchange["id"] in LOOPS:
             continue
         codes = {code for code, _ in enforced(judge_calls(replace(told, calls=turn.calls)))}
         assert codes <= {"tool_unknown", "arguments_schema"}, exchange["id"]
@@ -120,7 +125,8 @@ def links(dialect: Dialect) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 def test_what_agents_send_back_is_recognised_as_what_was_released(dialect: Dialect) -> None:
     """A2: SDKs and frameworks write calls anew in their own way; none of that is an alteration."""
     compared = 0
-    for before, after in links(dialect):
+    pairs = [(before, after) for before, after in links(dialect) if after["id"] not in LOOPS]
+    for before, after in pairs:
         first, turn, second = asked(dialect, before), answered(dialect, before), asked(dialect, after)
         if first is None or turn is None or second is None:
             continue
@@ -130,7 +136,7 @@ def test_what_agents_send_back_is_recognised_as_what_was_released(dialect: Diale
         run = applied(run, absorbed(run, second.request, chain, NOW + 1))
         assert not enforced(judge_request(replace(second, run=run))), (before["id"], after["id"])
         compared += len(turn.calls)
-    assert compared
+    assert compared or not pairs
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------
