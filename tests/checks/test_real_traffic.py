@@ -32,6 +32,8 @@ MISMATCHED = "history-result-without-call"
 NUDGED = {"oc-10eb84c8"}
 # A model that asked for the double of the same number again and again: a loop, and stopped as one.
 LOOPS = {"ge-0c17657c", "ge-0fe112f8", "ge-10b67a5a", "ge-1f1c95bb", "ge-49863113"}
+# Calls of tools that were never offered, and of arguments that the tool does not have: one recorder tried files.
+MADE_UP = {"gemini": 13}
 WRITING = (
     "book_reservation",
     "cancel_reservation",
@@ -108,7 +110,7 @@ def test_hardly_a_call_that_a_model_really_made_is_refused(dialect: Dialect) -> 
         calls += 1
         refused += bool(codes)
     assert calls
-    assert refused <= 1 + calls // 100
+    assert refused <= 1 + calls // 100 + MADE_UP.get(dialect.name, 0)
 
 
 def links(dialect: Dialect) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
