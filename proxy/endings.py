@@ -122,11 +122,13 @@ class Endings:
         `turn` None: no model was asked, so what was kept before is what is gone on from."""
         request = state.request
         if turn is None and (request.store or request.previous):
-            before = state.run.kept_as(request.previous) or KeptAnswer("", request.previous)
+            named = state.incoming.named
+            before = state.run.kept_as(request.previous) or KeptAnswer("", request.previous, provider=named)
             kept = [replace(before, shown=shown)]
         elif turn is not None and turn.is_kept:
             refused = {call.key for call, _ in owed}
-            kept = [KeptAnswer(shown, turn.id, owed, tuple(c for c in turn.calls if c.key not in refused))]
+            left = tuple(call for call in turn.calls if call.key not in refused)
+            kept = [KeptAnswer(shown, turn.id, owed, left, state.incoming.named)]
             if turn.id != shown:  # It says its own id where it is fetched.
                 kept.append(replace(kept[0], shown=turn.id))
             if request.previous and request.previous == request.conversation:

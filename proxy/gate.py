@@ -22,6 +22,7 @@ from .endings import OK, Endings, as_shown, headers_of
 from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .judging import UNKNOWN_ANSWER, Judge
+from .providers import held_by
 from .relay import Relay
 from .rounds import Round, being_read, is_answer
 from .upstream import UpstreamRequest
@@ -95,7 +96,10 @@ class Gate:
         is that answer, so its calls are judged where they were not yet, and refused ones are taken out of it."""
         trace = self._parts.telemetry.request(incoming)
         try:
-            run = await self._judge.keeper(incoming, answer_id)
+            run = await self._judge.keeper(incoming, answer_id, judged=judged)
+            if run is None:
+                # A conversation that was just made has no answer yet.
+                return await self.pass_through(incoming)
             reply = await self._fetched(incoming, trace, run, answer_id, judged=judged)
         except Fault as fault:
             trace.finish(fault.status, fault.code)
@@ -109,6 +113,7 @@ class Gate:
         kept = run.kept_as(shown)
         if kept is None or not kept.actual:
             raise ClientFault(UNKNOWN_ANSWER, status=404, code="unknown_answer")
+        incoming = held_by(incoming, kept.provider, self._settings)
         path, mark, query = incoming.path.partition("?")
         path = "/".join(kept.actual if part == shown else part for part in path.split("/"))
         asked = replace(incoming, path=f"{path}{mark}{query}")

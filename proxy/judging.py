@@ -93,9 +93,12 @@ class Judge:
         state.recorder.results(state.run, opened.results)
         return state
 
-    async def keeper(self, incoming: Incoming, shown: str) -> Run:
-        """The caller's run whose answer the provider keeps under this id. Raises ClientFault for anybody else's."""
+    async def keeper(self, incoming: Incoming, shown: str, *, judged: bool) -> Run | None:
+        """The caller's run whose answer the provider keeps under this id. None: nobody is known to own it, and what comes
+        back is no answer. Raises ClientFault for anybody else's, and for answers that nobody is known to own."""
         run = await self._ledger.keeper(shown)
+        if run is None and not judged and self._settings.kept.unknown == "allow":
+            return None
         if run is None or run.identity_key != incoming.caller.identity.key:
             raise ClientFault(UNKNOWN_ANSWER, status=404, code="unknown_answer")
         return run

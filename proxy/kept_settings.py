@@ -15,4 +15,4 @@ class KeptSettings(Part):
     background: Literal["allow", "refuse"] = "refuse"
     """Requests whose answer is made later and fetched; its calls are then judged each time it is fetched."""
     unknown: Literal["allow", "refuse"] = "allow"
-    """Requests that go on from what this Callgate knows no owner of; what another caller owns is refused always."""
+    """Requests that go on from, or look into, what this Callgate knows no owner of; what another caller owns is refused always."""

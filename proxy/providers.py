@@ -38,10 +38,28 @@ def routed(incoming: Incoming, model: str, settings: Settings) -> Incoming:
     name = None if incoming.named else settings.upstream.for_model(incoming.dialect.name, model)
     if name is None:
         return replace(incoming, caller=equipped(incoming.caller, incoming.provider, settings))
+    return _to(incoming, name, "Requests for this model go to", settings)
+
+
+def held_by(incoming: Incoming, name: str, settings: Settings) -> Incoming:
+    """The request on its way to the provider that keeps what it asks for (empty: the dialect's own).
+
+    Raises ClientFault: 404 where the path names another provider, else as `routed`.
+    """
+    if incoming.named == name:
+        return incoming
+    if incoming.named:
+        raise ClientFault(
+            "The provider that this path names keeps no such answer.", status=404, code="unknown_answer"
+        )
+    return _to(incoming, name, "This answer is kept by", settings)
+
+
+def _to(incoming: Incoming, name: str, why: str, settings: Settings) -> Incoming:
     caller = equipped(incoming.caller, name, settings)
     if caller.credential is None:
         raise ClientFault(
-            f"Requests for this model go to the provider {name} with a key that is for known callers only. Send a key "
+            f"{why} the provider {name} with a key that is for known callers only. Send a key "
             f"that this Callgate was given in identity.api_keys, or one of the provider's to the path /{name}.",
             status=401,
             code="unknown_caller",

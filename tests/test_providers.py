@@ -10,7 +10,7 @@ import pytest
 
 from proxy.demo import Answer, ScriptedProvider
 from proxy.demo.provider import Seen
-from tests.playbook import CHAT, MESSAGES, Play, play
+from tests.playbook import CHAT, MESSAGES, RESPONSES, Play, play
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -127,3 +127,25 @@ async def test_passing_routes_know_no_model_and_go_to_the_dialect_s_own(tmp_path
 
         assert seen == []
         assert stage.provider.seen[0].headers["authorization"] == "Bearer k"
+
+
+async def test_a_kept_answer_is_fetched_from_the_provider_that_keeps_it(tmp_path: Path) -> None:
+    """C1: with that provider's key, whoever chose it; another provider that the path names has no such answer."""
+    near = {"dialect": "openai-responses", "models": ["near-*"], "credential": "sk-near"}
+    async with two(tmp_path, near, upstream__far__dialect="openai-responses") as (stage, seen):
+        headers = {"authorization": "Bearer callers"}
+        made = await stage.post(RESPONSES, {"model": "near-1", "input": "hi"}, headers)
+        statuses = []
+        for prefix in ("", "/near", "/far"):
+            async with stage.http.get(
+                f"{stage.url}{prefix}{RESPONSES}/{made.json['id']}", headers=headers
+            ) as got:
+                statuses.append(got.status)
+        usual = await stage.post(RESPONSES, {"model": "m", "input": "hi"}, headers)
+        async with stage.http.get(f"{stage.url}{RESPONSES}/{usual.json['id']}", headers=headers) as got:
+            statuses.append(got.status)
+        keys = [request.headers["authorization"] for request in seen]
+        others = [request.headers["authorization"] for request in stage.provider.seen]
+    assert statuses == [200, 200, 404, 200]
+    assert keys == ["Bearer sk-near"] * 3
+    assert others == ["Bearer callers"] * 2

@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from proxy.demo import Answer, Call, Raw, ScriptedProvider, Seen
 from tests.agents import Agent, Shop, openai_runner, responses_loops
+from tests.playbook import RESPONSES
 from tests.shelf import Shelf
 from tests.test_sdks import ONLY_B1, ORDER, OTHER_ORDER, REFUND, TASK, each_way, taken
 
@@ -224,3 +225,26 @@ async def test_only_the_caller_for_whom_an_answer_was_made_can_fetch_list_or_del
             await bob.responses.create(model="scripted-large", input="And?", previous_response_id=made.id)
         assert len(stage.provider.seen) == arrived
         await ann.responses.delete(made.id)
+
+
+async def test_a_conversation_without_an_answer_is_nobodys_and_then_its_callers(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    """F1: sessions of the Agents SDK look into a conversation before there is any answer in it; once there is one, nobody
+    else does."""
+    items = f"{RESPONSES.removesuffix('responses')}conversations/conv_new/items"
+    async with shelf.play(tmp_path) as stage:
+        stage.provider.script(Answer("Blue."))
+
+        async def looks(key: str) -> tuple[int, int]:
+            before = len(stage.provider.seen)
+            headers = {"authorization": f"Bearer {key}"}
+            async with stage.http.get(stage.url + items, headers=headers) as got:
+                return got.status, len(stage.provider.seen) - before
+
+        assert (await looks("sk-test"))[1] == 1
+        body = {"model": "scripted-large", "input": "Which?", "conversation": "conv_new"}
+        answered = await stage.post(RESPONSES, body, {"authorization": "Bearer sk-test"})
+        assert answered.status == 200
+        assert (await looks("sk-test"))[1] == 1
+        assert await looks("sk-other") == (404, 0)

@@ -88,6 +88,8 @@ class KeptAnswer:
     """Calls in it that were refused, with their refusals: the provider waits for results that no agent will send."""
     open: tuple[ToolCall, ...] = ()
     """Calls in it that were released."""
+    provider: str = ""
+    """Name of the provider that keeps it; empty: the dialect's own."""
 
 
 @dataclass(frozen=True, slots=True)
