@@ -20,7 +20,9 @@ from proxy.core.messages import (
     ToolResult,
 )
 
-from .gemini_parts import CallNames, Json, is_call, member, object_member, result_of, said_in, snake
+from .gemini_parts import Json, is_call, member, object_member, result_of, said_in, snake
+from .gemini_waiting import WaitingCalls
+from .options import options_of, server_tool
 from .typed import number, whole_object
 from .values import assistant_digest, digest, dumped, objects, text
 
@@ -31,7 +33,6 @@ _MODES: dict[str, ChoiceMode] = {
     **dict.fromkeys(("NONE", "3"), ChoiceMode.NONE),
 }
 """Words, and the numbers that stand for them."""
-_SECRETS = frozenset({"headers", "authConfig", "auth_config", "apiKey", "api_key"})
 _CAMEL = re.compile(r"_([a-z])")
 _DECLARATIONS = "functionDeclarations"
 _SCHEMA_DEPTH = 32
@@ -86,12 +87,15 @@ def messages_of(read: Mapping[str, Any]) -> Iterator[tuple[int, Message]]:
     if system is not None:
         said = system if isinstance(system, str) else said_in(parts_of(system, "systemInstruction"), "\n")
         yield -1, Message(Role.SYSTEM, said, digest=digest(["system", said]))
-    waiting: list[tuple[str, ToolCall]] = []
+    waiting = WaitingCalls()
+    before = None
     for place, content in enumerate(contents_of(read)):
         try:
-            yield place, _message(content, waiting)
+            message = _message(content, waiting, begins=before is not Role.ASSISTANT)
         except Malformed as fault:
             raise Malformed(f"contents[{place}]: {fault}") from None
+        before = message.role
+        yield place, message
 
 
 def parts_of(content: object, what: str = "a content") -> list[Json]:
@@ -106,14 +110,15 @@ def parts_of(content: object, what: str = "a content") -> list[Json]:
     return parts
 
 
-def _message(content: Json, waiting: list[tuple[str, ToolCall]]) -> Message:
-    """`waiting`: calls without result so far, each with the wire's own id; changed in place."""
+def _message(content: Json, waiting: WaitingCalls, *, begins: bool) -> Message:
+    """`waiting` is changed in place. `begins`: what came before is not the model's."""
     role = _ROLES.get(text(content.get("role")))
     if role is None:
         raise Malformed("role has to be user or model")
     parts = parts_of(content)
     if role is Role.ASSISTANT:
-        names = CallNames()
+        if begins:
+            waiting.begin_step()
         calls: list[ToolCall] = []
         identities = []
         for part in parts:
@@ -121,8 +126,8 @@ def _message(content: Json, waiting: list[tuple[str, ToolCall]]) -> Message:
                 said = object_member(part, "functionCall")
                 wire_id, name = text(said.get("id")), text(said.get("name"))
                 arguments = _spelled(said.get("args"))
-                calls.append(names.call(wire_id, name, arguments, (0, len(calls))))
-                waiting.append((wire_id, calls[-1]))
+                calls.append(waiting.names.call(wire_id, name, arguments, (0, len(calls))))
+                waiting.add(wire_id, calls[-1])
                 identities.append((wire_id, name, arguments))
         spoken = said_in(parts)
         return Message(role, spoken, tuple(calls), digest=assistant_digest(spoken, identities))
@@ -140,13 +145,11 @@ def _spelled(arguments: object) -> str:
     return "" if arguments is None else dumped(arguments).decode("utf-8", "surrogatepass")
 
 
-def _result(response: Json, waiting: list[tuple[str, ToolCall]]) -> ToolResult:
+def _result(response: Json, waiting: WaitingCalls) -> ToolResult:
     """By its id where it has one, else by name and order."""
     wire_id, name = text(response.get("id")), text(response.get("name"))
-    fitting = [at for at, (id_, call) in enumerate(waiting) if wire_id and wire_id in {id_, call.id}]
-    if not fitting and not (wire_id and any(id_ for id_, call in waiting if call.name == name)):
-        fitting = [at for at, (_, call) in enumerate(waiting) if call.name == name]
-    call_id = waiting.pop(fitting[0])[1].id if fitting else wire_id or f"call_of_{name}"
+    call = waiting.answered(wire_id, name)
+    call_id = call.id if call is not None else wire_id or f"call_of_{name}"
     return result_of(response.get("response"), call_id)
 
 
@@ -215,16 +218,15 @@ def hosted_tools(key: str, value: object) -> list[Tool]:
         if len(objects(servers)) < len(servers):
             raise Malformed("mcpServers has to be a list of objects")
         return [_server(one, size) for one in objects(servers)]
-    options = (
-        {k: v for k, v in value.items() if k not in _SECRETS} if isinstance(value, dict) else {key: value}
-    )
+    options = options_of(value if isinstance(value, dict) else {key: value})
     return [Tool(name, ToolKind.HOSTED, size=size, options=options)]
 
 
 def _server(server: Json, size: int) -> Tool:
     transport = object_member(server, "streamableHttpTransport")
     url = text(transport.get("url"))
-    return Tool(f"mcp.{text(server.get('name'))}", ToolKind.HOSTED, size=size, options={"server_url": url})
+    options = {**options_of(server), "server_url": url}
+    return Tool(server_tool(text(server.get("name"))), ToolKind.HOSTED, size=size, options=options)
 
 
 def json_schema(schema: object, depth: int = 0) -> Json | None:
@@ -246,12 +248,20 @@ def json_schema(schema: object, depth: int = 0) -> Json | None:
             made[name] = value
         elif name in {"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}:
             made[name] = _bound(value)
-    if made.get("type") in {"", "type_unspecified"}:
-        made.pop("type")
-    if schema.get("nullable") is True and "type" in made:
+    return _meant(made, is_nullable=schema.get("nullable") is True)
+
+
+def _meant(made: Json, *, is_nullable: bool) -> Json:
+    """The schema as the API means it: a type beside alternatives says nothing (the official SDK writes OBJECT there), and
+    null is a value of its own."""
+    if made.get("type") in {"", "type_unspecified"} or "anyOf" in made:
+        made.pop("type", None)
+    if is_nullable and "type" in made:
         made["type"] = [made["type"], "null"]
-        if "enum" in made:
-            made["enum"] = [*made["enum"], None]
+    if is_nullable and "anyOf" in made:
+        made["anyOf"] = [*made["anyOf"], {"type": "null"}]
+    if is_nullable and isinstance(made.get("enum"), list):
+        made["enum"] = [*made["enum"], None]
     return made
 
 

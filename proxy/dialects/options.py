@@ -9,8 +9,8 @@ from .typed import Json
 MAX_DEPTH = 8
 """Levels that are shown; what is deeper is left out."""
 _SECRET = re.compile(
-    r"authorization|authentication|headers?|cookies?|key|.*(api_?key|_token|secret|password|credential|connection_?string)"
-    r"|(access|auth|bearer|refresh|api)?token",
+    r"authorization|authentication|(api_?)?auth(_?config)?|headers?|cookies?|key|.*api_?key.*"
+    r"|.*(_token|secret|password|credential|connection_?string)|(access|auth|bearer|refresh|api|id)?token",
     re.IGNORECASE,
 )
 

@@ -74,6 +74,22 @@ def test_results_belong_to_calls_by_id_else_by_name_and_order() -> None:
     assert by_id == dict(zip(ids, "123", strict=True))
 
 
+def test_a_result_without_id_belongs_to_the_step_before_it() -> None:
+    """E1, C7: an older call of the same name stays without one."""
+    first, second = ({"functionCall": {"name": "a", "args": {"x": x}}} for x in (1, 2))
+    done = {"functionResponse": {"name": "a", "response": {"result": "r"}}}
+    asked = read(
+        contents=[
+            HI,
+            {"role": "model", "parts": [first]},
+            HI,
+            {"role": "model", "parts": [second]},
+            {"role": "user", "parts": [done]},
+        ]
+    )
+    assert asked.messages[4].results[0].call_id == asked.messages[3].calls[0].id
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -137,7 +153,9 @@ def test_hosted_tools_are_seen_each_with_its_options_and_without_secrets() -> No
     assert [tool.name for tool in asked.tools] == ["googleSearch", "urlContext", "mcp.s", "cachedContent"]
     assert all(tool.kind is ToolKind.HOSTED for tool in asked.tools)
     assert asked.tools[0].options == {"excludeDomains": ["x.test"]}
-    assert asked.tools[2].options == {"server_url": "https://x.test/mcp"}
+    assert asked.tools[2].options is not None
+    assert asked.tools[2].options["server_url"] == "https://x.test/mcp"
+    assert "authorization" not in str(asked.tools[2].options)
     assert asked.tools[3].options == {"name": "cachedContents/1"}
 
 
@@ -172,6 +190,15 @@ def test_names_that_may_be_called_are_read() -> None:
             {"type": "STRING", "nullable": True, "enum": ["a"]},
             {"type": ["string", "null"], "enum": ["a", None]},
         ),
+        (
+            {"type": "OBJECT", "anyOf": [{"type": "INTEGER"}, {"type": "STRING"}]},
+            {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        ),
+        (
+            {"any_of": [{"type": "INTEGER"}], "nullable": True},
+            {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        ),
+        ({"enum": 1, "nullable": True}, {"enum": 1}),
         (
             {"type": "OBJECT", "properties": {"type": {"type": "INTEGER"}}, "required": ["type"]},
             {"type": "object", "properties": {"type": {"type": "integer"}}, "required": ["type"]},

@@ -14,6 +14,9 @@ def test_secrets_are_left_out_at_any_depth() -> None:
             "parameters": {"index": "orders", "authentication": {"key": "s3cret"}, "apiKey": "s3cret"},
             "sources": [{"name": "a", "connection_string": "s3cret", "client_secret": "s3cret"}],
             "token": "s3cret",
+            "idToken": "s3cret",
+            "apiAuth": {"apiKeyConfig": {"apiKeyString": "s3cret"}},
+            "auth_config": {"api_key_string": "s3cret"},
             "max_tokens": 5,
             "keywords": ["x"],
         }
