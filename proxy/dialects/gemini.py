@@ -21,7 +21,15 @@ _BASES = (
     "/v1/publishers/google/models/{model}",
     "/v1beta1/publishers/google/models/{model}",
 )
-_LIVE = "/ws/google.ai.generativelanguage.{version}.GenerativeService.BidiGenerateContent"
+_AT_VERTEX = (
+    "/v1/projects/{project}/locations/{location}",
+    "/v1beta1/projects/{project}/locations/{location}",
+)
+_ROOTS = ("/v1beta", "/v1", *_AT_VERTEX)
+_LIVE = (
+    "/ws/google.ai.generativelanguage.{version}.GenerativeService.BidiGenerateContent",
+    "/ws/google.cloud.aiplatform.{version}.LlmBidiService/BidiGenerateContent",
+)
 
 
 class Gemini:
@@ -48,16 +56,25 @@ class Gemini:
         Route("GET", "/v1beta/models/{model}", RouteKind.PASSED),
         *routes_of(
             RouteKind.REFUSED,
-            "POST /v1beta/models/{model}:batchGenerateContent",
+            *(f"POST {base}/models/{{model}}:batchGenerateContent" for base in ("/v1beta", "/v1")),
+            *(f"POST {base}/batchPredictionJobs" for base in _AT_VERTEX),
             reason="answers of a batch are not seen",
         ),
         *routes_of(
             RouteKind.REFUSED,
-            "POST /v1beta/cachedContents",
+            *(f"POST {base}/cachedContents" for base in _ROOTS),
             reason="tools kept under a name are not seen when they are used",
         ),
-        *routes_of(RouteKind.REFUSED, "POST /v1beta/interactions", reason="its calls are not read"),
-        *routes_of(RouteKind.REFUSED, f"GET {_LIVE}", reason="calls in a live session are not read"),
+        *routes_of(
+            RouteKind.REFUSED,
+            *(f"POST {base}/interactions" for base in _ROOTS),
+            reason="its calls are not read",
+        ),
+        *routes_of(
+            RouteKind.REFUSED,
+            *(f"GET {path}" for path in _LIVE),
+            reason="calls in a live session are not read",
+        ),
     )
 
     def credential(self, key: str) -> Mapping[str, str]:

@@ -29,8 +29,12 @@ def test_models_are_asked_at_both_apis(base: str) -> None:
 def test_what_cannot_be_seen_is_refused_and_says_why() -> None:
     """Batches, live sessions, kept tools."""
     refused = [route for route in GEMINI.routes if route.kind is RouteKind.REFUSED]
-    assert len(refused) == 4
     assert all(route.reason for route in refused)
+    for root in ("/v1beta", "/v1", "/v1beta1/projects/{project}/locations/{location}"):
+        for path in (f"{root}/cachedContents", f"{root}/interactions"):
+            assert kind_of("POST", path) == {RouteKind.REFUSED}
+    assert kind_of("POST", "/v1beta/models/{model}:batchGenerateContent") == {RouteKind.REFUSED}
+    assert any(route.path.startswith("/ws/") for route in refused)
 
 
 def test_keys_stand_in_headers_and_in_the_query() -> None:
