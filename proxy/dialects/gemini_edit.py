@@ -137,7 +137,7 @@ class _Draft:
         kept: Json = {}
         for key, value in entry.items():
             if camel(key) == "functionDeclarations":
-                declared = value if isinstance(value, list) else [value]
+                declared = objects(value if isinstance(value, list) else [value])  # null declares nothing
                 stay = [one for one in declared if one.get("name") in keep]
                 left.update(one["name"] for one in stay)
                 if stay:

@@ -161,3 +161,10 @@ def test_a_result_is_replaced_in_its_place() -> None:
 def test_what_is_no_request_is_refused(body: bytes) -> None:
     with pytest.raises(Malformed):
         edit_request(body, RequestEdit(note="N"))
+
+
+def test_declarations_that_are_null_declare_nothing() -> None:
+    """Found by property test: what can be read can be edited."""
+    body = b'{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"functionDeclarations":null}]}'
+    edited = edit_request(body, RequestEdit(keep_tools=frozenset({"read_note"})))
+    assert "tools" not in json.loads(edited)
