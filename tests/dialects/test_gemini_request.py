@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from proxy.core.messages import ChoiceMode, Malformed, Request, Role, ToolKind
 from proxy.dialects import gemini_request
@@ -230,6 +230,7 @@ JSON = st.recursive(
 KEYS = st.sampled_from(["contents", "tools", "toolConfig", "systemInstruction", "generationConfig"])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
         KEYS, JSON | st.lists(st.fixed_dictionaries({"parts": JSON, "functionDeclarations": JSON}))
