@@ -275,9 +275,10 @@ def is_deeper(body: bytes, most: int) -> bool:
     return any(depth > most for depth in itertools.accumulate(steps))
 
 
-def locate(body: bytes, *path: str | int) -> Span | None:
-    """Where the value at a path of keys and places (negative: from the end) stands; None where there is none."""
-    span = value_at(body)
+def locate(body: bytes, *path: str | int, at: int = 0) -> Span | None:
+    """Where the value at a path of keys and places (negative: from the end) stands; None where there is none. The path
+    begins at the value at `at`."""
+    span = value_at(body, at)
     for part in path:
         first = body[span.start : span.start + 1]
         if isinstance(part, str):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import orjson
 
 from proxy.core import json_text
-from proxy.core.json_text import Splice, quoted
+from proxy.core.json_text import Span, Splice, quoted
 from proxy.core.messages import (
     ChoiceMode,
     Exchange,
@@ -72,6 +72,8 @@ class _Draft:
         self._drop: set[str] = set()
         self._put: dict[str, bytes] = {}
         self._inner: list[Splice] = []
+        self._contents: tuple[Span, ...] | None = None  # where they stand, once somebody asks
+        self._parts: dict[int, tuple[Span, ...]] = {}
 
     def splices(self) -> list[Splice]:
         return self._inner + json_text.object_edit(self._top, drop=self._drop, put=self._put)
@@ -194,26 +196,49 @@ class _Draft:
             return {}
         messages = list(messages_of(self._request))
         results: dict[int, list[bytes]] = {}
+        wire: dict[int, set[str]] = {}
         for one in missing:
             place = messages[one.message_index][0]
-            wire = {text(object_member(part, "functionCall").get("id")) for part in self._calls_at(place)}
-            with_id = one.call.id in wire
+            if place not in wire:
+                calls = self._calls_at(place)
+                wire[place] = {text(object_member(part, "functionCall").get("id")) for part in calls}
+            with_id = one.call.id in wire[place]
             results.setdefault(place, []).append(refusal_part(one.call, one.text, with_id=with_id))
         inserts: dict[int, list[bytes]] = {}
         roles = {place: message.role for place, message in messages}
         for place, parts in results.items():
-            following = json_text.locate(self._body, "contents", place + 1, "parts")
-            if (
-                roles.get(place + 1) is Role.USER
-                and following is not None
-                and self._body[following.start : following.start + 1] == b"["
-            ):
+            following = self._list_of_parts(place + 1) if roles.get(place + 1) is Role.USER else None
+            if following is not None:
                 comma = b"," if json_text.elements(self._body, following.start).values else b""
                 at = following.start + 1
                 self._inner.append(Splice(at, at, b",".join(parts) + comma))
             else:
                 inserts[place] = parts
         return inserts
+
+    def _content(self, place: int) -> Span:
+        """Where a content stands."""
+        if self._contents is None:
+            given = self._top.values["contents"]
+            is_list = self._body[given.start : given.start + 1] == b"["
+            self._contents = json_text.elements(self._body, given.start).values if is_list else (given,)
+        return self._contents[place]
+
+    def _list_of_parts(self, place: int) -> Span | None:
+        """Where the parts of a content stand; None where they are no list."""
+        parts = json_text.locate(self._body, "parts", at=self._content(place).start)
+        is_list = parts is not None and self._body[parts.start : parts.start + 1] == b"["
+        return parts if is_list else None
+
+    def _part(self, place: int, number: int) -> Span:
+        """Where a part of a content stands."""
+        if place not in self._parts:
+            parts = json_text.locate(self._body, "parts", at=self._content(place).start)
+            if parts is None:
+                raise Malformed("a content has no parts")
+            is_list = self._body[parts.start : parts.start + 1] == b"["
+            self._parts[place] = json_text.elements(self._body, parts.start).values if is_list else (parts,)
+        return self._parts[place][number]
 
     def _calls_at(self, place: int) -> list[Json]:
         return [part for part in parts_of(contents_of(self._request)[place]) if is_call(part)]
@@ -223,24 +248,26 @@ class _Draft:
         last = len(contents) - 1
         if last < 0 or last in inserts or text(contents[last].get("role")) == "model":
             return False
-        place = json_text.locate(self._body, "contents", last, "parts")
-        if place is None or self._body[place.start : place.start + 1] != b"[":
+        place = self._list_of_parts(last)
+        if place is None:
             return False
         self._inner += json_text.array_edit(json_text.elements(self._body, place.start), append=[_text(note)])
         return True
 
     def _replace_results(self, results: Sequence[ResultText]) -> None:
         messages = list(messages_of(self._request)) if results else []
+        contents = contents_of(self._request) if results else []
+        answering: dict[int, list[tuple[int, str]]] = {}
         for result in results:
             place = messages[result.message_index][0]
-            parts = parts_of(contents_of(self._request)[place])
-            at = [n for n, part in enumerate(parts) if member(part, "functionResponse") is not None]
-            number = at[result.result_index]
-            spelled = spelled_in(parts[number], "functionResponse")
-            path: list[str | int] = ["contents", place, "parts", number, spelled]
-            if not isinstance(self._request.get("contents"), list):
-                path = ["contents", "parts", number, spelled]
-            holder = json_text.locate(self._body, *path)
+            if place not in answering:
+                answering[place] = [
+                    (n, spelled_in(part, "functionResponse"))
+                    for n, part in enumerate(parts_of(contents[place]))
+                    if member(part, "functionResponse") is not None
+                ]
+            number, spelled = answering[place][result.result_index]
+            holder = json_text.locate(self._body, spelled, at=self._part(place, number).start)
             if holder is None:
                 continue
             old = messages[result.message_index][1].results[result.result_index]

@@ -123,9 +123,9 @@ def said_in(parts: object, between: str = "") -> str:
     return between.join(text(part.get("text")) for part in objects(parts) if is_visible(part))
 
 
-def arguments_at(body: bytes, *path: str | int) -> str:
-    """The arguments of the call at this path, as they stand on the wire; absent ones are none."""
-    place = json_text.locate(body, *path)
+def arguments_at(body: bytes, *path: str | int, at: int = 0) -> str:
+    """The arguments of the call at this path, as they stand on the wire; absent ones are none. The path begins at `at`."""
+    place = json_text.locate(body, *path, at=at)
     if place is None:
         return ""
     if body[place.start : place.start + 1] != b"{":

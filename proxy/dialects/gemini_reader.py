@@ -7,10 +7,11 @@ that stands anywhere but in the parts of a candidate is never guessed at: the fr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proxy.core.json_text import Span
 from proxy.core.messages import (
     CallDelta,
     CallKey,
@@ -35,7 +36,7 @@ from .gemini_answer import (
     call_at,
     candidate_number,
     candidates_of,
-    cut_part,
+    part_places,
     read_parts,
     refuse_ambiguity,
     refuse_misplaced,
@@ -68,8 +69,14 @@ class Piece:
     data: bytes
     calls: dict[tuple[int, int], CallKey] = field(default_factory=dict)
     """By candidate and part."""
+    places: Sequence[Sequence[Span]] = ()
+    """Where the parts of each candidate stand."""
     in_array: bool = False
     """The stream is an array."""
+
+    def part(self, at: int, place: int) -> bytes:
+        """A part of a candidate as it stands on the wire."""
+        return self.places[at][place].cut(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +165,8 @@ class GeminiReader:
                 return self._broken(block.raw)
             refuse_ambiguity(block.data, value)
             refuse_misplaced(block.data, value)
-            piece = Piece(value, block.data, in_array=self._splitter.is_array)
+            places = part_places(block.data)
+            piece = Piece(value, block.data, places=places, in_array=self._splitter.is_array)
             events = tuple(self._events(piece))
         except (Malformed, ValueError):
             # What broke off is left out; some streams end without the blank line that ends an event.
@@ -206,7 +214,7 @@ class GeminiReader:
                 choice.text.append(part["text"])
                 yield TextDelta(number, part["text"])
             if choice.open is None:
-                choice.parts.append(cut_part(piece.data, at, place))
+                choice.parts.append(piece.part(at, place))
             hosted = hosted_call(part, place)
             if hosted is not None:
                 self._hosted.append(hosted)
@@ -232,10 +240,9 @@ class GeminiReader:
             choice.slots += 1
             piece.calls[where] = key
             at, place = where
-            path = ("candidates", at, "content", "parts", place)
-            call = call_at(piece.data, part, path, choice.names, key)
+            call = call_at(piece.data, part, piece.places[at][place], choice.names, key)
             choice.calls.append(call)
-            choice.parts.append(cut_part(piece.data, at, place))
+            choice.parts.append(piece.part(at, place))
             yield CallDelta(key)
             yield CallReady(call)
             return

@@ -24,7 +24,7 @@ from proxy.core.messages import (
 )
 
 from . import sse
-from .gemini_answer import answer_record, candidate_number, cut_part, read_parts, text_part
+from .gemini_answer import answer_record, candidate_number, part_places, read_parts, text_part
 from .gemini_parts import (
     APART,
     ORDINARY_FINISH,
@@ -51,6 +51,7 @@ class GeminiWriter:
         # What the agent has got, over all answers.
         self._id = ""
         self._elements = 0
+        self._line_end = b"\r\n"  # as the API writes it, until it is seen to write another
         self._exact = True  # all that left is the provider's own, delimiters included
         self._over = False
         self._closed = False
@@ -84,6 +85,7 @@ class GeminiWriter:
             return frame.raw if self._exact or not self._is_array else b""
         if not self._elements:
             self._is_array = payload.in_array  # what the provider sends, whatever was asked
+        self._learn(frame)
         data = self._edited(payload, frame)
         if data is None:
             return b""
@@ -105,7 +107,8 @@ class GeminiWriter:
         events = (TextDelta(0, said), *kept) if said else kept
         self._exact = False
         changed = _with_text(payload, said)
-        raw = b"" if payload.in_array else sse.event(changed.data)
+        self._learn(frame)
+        raw = b"" if payload.in_array else self._event(changed.data)
         return self.passed(replace(frame, raw=raw, payload=changed, events=events))
 
     def resolved(self, frames: Sequence[Frame], refused: Collection[CallKey], note: str) -> bytes:
@@ -149,16 +152,25 @@ class GeminiWriter:
         return out
 
     def keep_alive(self) -> bytes:
-        """A blank line, which the official SDK skips; between elements of an array white space means nothing either."""
-        return b"\r\n" if self._elements else b""
+        """An empty event: Google's clients take a comment for content, and one of them a lone blank line for the beginning
+        of the next event. Around elements of an array white space means nothing either."""
+        return self._line_end * 2
 
     # --- one frame ---
+
+    def _learn(self, frame: Frame) -> None:
+        if frame.raw.endswith(b"\n"):
+            self._line_end = b"\r\n" if frame.raw.endswith(b"\r\n") else b"\n"
+
+    def _event(self, data: bytes) -> bytes:
+        """With the provider's line ends: a client of Google's takes two events for one where theirs differ."""
+        return sse.event(data).replace(b"\n", self._line_end)
 
     def _element(self, data: bytes) -> bytes:
         """A piece of the stream with this JSON."""
         self._elements += 1
         if not self._is_array:
-            return sse.event(data)
+            return self._event(data)
         self._exact = False
         return (b"[" if self._elements == 1 else b",\r\n") + data
 
@@ -224,7 +236,7 @@ class GeminiWriter:
         changed = False
         for place, part in enumerate(read_parts(candidate)):
             key = piece.calls.get((at, place))
-            raw = cut_part(piece.data, at, place)
+            raw = piece.part(at, place)
             if key in self._refused:
                 changed = True
                 signature = member(part, "thoughtSignature")
@@ -294,8 +306,8 @@ def _with_text(piece: Piece, said: str) -> Piece:
                 continue
             if key is not None:
                 calls[at, len(parts)] = key
-            parts.append(cut_part(piece.data, at, place))
+            parts.append(piece.part(at, place))
         splices += _with_parts(piece.data, at, candidate, parts)
     data = json_text.spliced(piece.data, splices)
     value = loaded(data)
-    return replace(piece, value=value if isinstance(value, dict) else {}, data=data, calls=calls)
+    return Piece(value if isinstance(value, dict) else {}, data, calls, part_places(data), piece.in_array)

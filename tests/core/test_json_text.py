@@ -221,6 +221,7 @@ def test_a_path_finds_its_value() -> None:
     assert span.cut(body) == b'"x"'
     for path in (("a", 2), ("a", -3), ("z",), ("c", "b"), ("c", 0), ("a", "b"), (0,)):
         assert locate(body, *path) is None
+    assert locate(body, "b", at=body.index(b'{"b"')) == span
 
 
 def test_a_key_that_occurs_twice_is_refused() -> None:

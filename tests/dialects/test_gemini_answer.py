@@ -40,6 +40,24 @@ def test_an_answer_is_read() -> None:
     assert turn.usage == Usage(200, 30)
 
 
+def test_a_call_among_thousands_is_refused() -> None:
+    """Time grows with the answer, not with its square."""
+    many = [agent.call("a", {"n": n}) for n in range(1000)]
+    assert edited(body_of(*many), {(0, 7)}) == many[:7] + many[8:]
+
+
+def test_more_candidates_than_any_api_gives_are_refused() -> None:
+    one = agent.piece(A)["candidates"][0]
+    with pytest.raises(Malformed, match="candidates"):
+        read(json.dumps({"candidates": [{**one, "index": n} for n in range(65)]}).encode())
+
+
+def test_what_the_provider_ran_is_seen_in_every_candidate() -> None:
+    ran = {"content": {"parts": [{"executableCode": {"code": "1"}}]}}
+    turn = read(json.dumps({"candidates": [{"content": {}, "index": 0}, {**ran, "index": 1}]}).encode())
+    assert [call.name for call in turn.hosted_calls] == ["executableCode"]
+
+
 def test_what_goes_back_to_the_model_says_whose_it_is() -> None:
     turn = read(b'{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}')
     assert json.loads(turn.message) == {"parts": [{"text": "a"}], "role": "model"}

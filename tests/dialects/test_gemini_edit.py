@@ -168,3 +168,19 @@ def test_declarations_that_are_null_declare_nothing() -> None:
     body = b'{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"functionDeclarations":null}]}'
     edited = edit_request(body, RequestEdit(keep_tools=frozenset({"read_note"})))
     assert "tools" not in json.loads(edited)
+
+
+def test_thousands_of_results_are_replaced_and_as_many_added() -> None:
+    """Time grows with the history, not with its square."""
+    count = 1000
+    calls = {"role": "model", "parts": [agent.call("a", {"n": n}) for n in range(count)]}
+    orphans = {"role": "model", "parts": [agent.call("b", {"n": n}) for n in range(count)]}
+    body = {"contents": [HI, calls, {"role": "user", "parts": [DONE] * count}, orphans]}
+    missing = parse_request(json.dumps(body).encode(), "/v1/models/m:generateContent", "gemini").messages[3]
+    made = edited(
+        body,
+        results=tuple(ResultText(2, n, f"r{n}") for n in range(count)),
+        missing_results=tuple(MissingResult(3, call, "Gone.") for call in missing.calls),
+    )["contents"]
+    assert made[2]["parts"][-1]["functionResponse"]["response"] == {"result": f"r{count - 1}"}
+    assert len(made[4]["parts"]) == count

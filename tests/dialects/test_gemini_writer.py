@@ -134,9 +134,32 @@ def test_the_form_is_the_providers_whatever_was_asked() -> None:
     assert parts(agent.events, sent) == [{"text": "No."}]
 
 
-def test_a_blank_line_keeps_the_stream_alive_once_it_is_open() -> None:
+@each_form
+def test_empty_events_keep_the_stream_alive_before_its_first_piece_too(form: Form) -> None:
+    """A model's first word is often a call, which is held."""
+    writer = GeminiWriter(asked(form), "own")
+    frames = GeminiReader().feed(form(HI, END))
+    sent = b"".join(writer.keep_alive() + writer.passed(frame) for frame in frames)
+    assert values(form, sent) == [HI, END]
+    assert sent.strip() != form(HI, END).strip()
+
+
+@pytest.mark.parametrize("line_end", [b"\r\n", b"\n"])
+def test_what_the_proxy_writes_has_the_providers_line_ends(line_end: bytes) -> None:
+    """Google's client for Go looks for two LF first, then for two CRLF: between different ones it would find one event."""
+    stream = agent.events(HI, agent.piece(A), END).replace(b"\r\n", line_end)
+    writer = GeminiWriter(asked(agent.events), "own")
+    first, *rest = GeminiReader().feed(stream)
+    sent = writer.rewritten(first, "Ho") + writer.keep_alive() + writer.resolved(rest, {(0, 0)}, "No.")
+    sent += writer.closing("Bye.")
+    blocks = sent.split(line_end * 2)
+    assert [block[:6] for block in blocks if block] == [b"data: "] * 3
+    assert b"\n" not in sent.replace(line_end * 2, b"")
+
+
+def test_a_call_among_thousands_is_refused() -> None:
+    """Time grows with the answer, not with its square."""
+    many = [agent.call("a", {"n": n}) for n in range(1000)]
     writer = GeminiWriter(asked(agent.array), "own")
-    assert writer.keep_alive() == b""
-    frames = GeminiReader().feed(agent.array(HI, END))
-    sent = writer.passed(frames[0]) + writer.keep_alive() + b"".join(map(writer.passed, frames[1:]))
-    assert json.loads(sent) == [HI, END]
+    sent = writer.resolved(GeminiReader().feed(agent.array(agent.piece(*many))), {(0, 7)}, "No.")
+    assert parts(agent.array, sent) == [{"text": "No."}, *many[:7], *many[8:]]
