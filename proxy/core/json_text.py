@@ -276,8 +276,7 @@ def is_deeper(body: bytes, most: int) -> bool:
 
 
 def locate(body: bytes, *path: str | int, at: int = 0) -> Span | None:
-    """Where the value at a path of keys and places (negative: from the end) stands; None where there is none. The path
-    begins at the value at `at`."""
+    """Where the value at a path of keys and places (negative: from the end), begun at byte `at`, stands, or None."""
     span = value_at(body, at)
     for part in path:
         first = body[span.start : span.start + 1]
