@@ -29,12 +29,15 @@ from .gemini_parts import (
     spelled_in,
 )
 from .gemini_request import (
+    COMPUTER,
+    EXCLUDED,
     camel,
     contents_of,
     entries_of,
     hosted_tools,
     messages_of,
     parts_of,
+    predefined,
 )
 from .values import dumped, objects, text
 
@@ -113,7 +116,10 @@ class _Draft:
     def _narrow(self, keep: Collection[str]) -> set[str]:
         """The names of functions that are left."""
         if member(self._request, "cachedContent") and "cachedContent" not in keep:
-            self._drop.add(spelled_in(self._request, "cachedContent"))
+            # Instructions and a part of the conversation are kept there as well: without it, it is another request.
+            raise Malformed(
+                "cachedContent may not be used here, since it may hold tools: send what it holds, or have it allowed"
+            )
         entries = entries_of(self._request)
         left: set[str] = set()
         made: list[bytes | None] = []
@@ -145,7 +151,9 @@ class _Draft:
                 if stay:
                     kept[key] = stay
             elif value is not None and all(tool.name in keep for tool in hosted_tools(key, value)):
-                kept[key] = value
+                narrowed = _computer(value, keep, left) if camel(key) == COMPUTER else value
+                if narrowed is not None:
+                    kept[key] = narrowed
         return kept
 
     def lower_output(self, edit: RequestEdit) -> None:
@@ -275,6 +283,18 @@ class _Draft:
             self._inner += json_text.object_edit(
                 members, put={"response": response_with(result.text, is_error=old.is_error)}
             )
+
+
+def _computer(computer: object, keep: Collection[str], left: set[str]) -> object:
+    """A computer less the functions that do not stay; None: none of them does. `left` is changed in place."""
+    stay = [name for name in predefined(computer) if name in keep]
+    left.update(stay)
+    hidden = [name for name in predefined(computer) if name not in keep]
+    if not stay or not hidden or not isinstance(computer, dict):
+        return computer if stay else None
+    spelled = spelled_in(computer, EXCLUDED)
+    already = computer.get(spelled)
+    return {**computer, spelled: [*(already if isinstance(already, list) else []), *hidden]}
 
 
 def _text(said: str) -> bytes:

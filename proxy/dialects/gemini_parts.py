@@ -34,7 +34,8 @@ OPAQUE = frozenset({"function_call", "function_response", "tool_call", "tool_res
 """Members of a part in which anything may stand: arguments and results."""
 MAY_CALL = re.compile(rb"function|\\u00[2-7]", re.IGNORECASE)
 """Only a text with one of these can hold a call; keys may be spelled with escapes of plain letters."""
-_HOSTED = ("toolCall", "executableCode")
+_HOSTED = {"toolCall": "toolCall", "executableCode": "codeExecution"}
+"""What the provider ran, and the tool that it was switched on with."""
 _SHOWN_IN_AN_ID = 20
 _UPPER = re.compile(r"(?<!^)(?=[A-Z])")
 _STATUS = {
@@ -135,10 +136,10 @@ def arguments_at(body: bytes, *path: str | int, at: int = 0) -> str:
 
 def hosted_call(part: Holder, place: int) -> ToolCall | None:
     """What the provider says that it has run."""
-    for kind in _HOSTED:
+    for kind, tool in _HOSTED.items():
         said = member(part, kind)
         if isinstance(said, dict):
-            name = text(said.get("toolType")) or text(said.get("name")) or kind
+            name = text(said.get("toolType")) or text(said.get("name")) or tool
             return ToolCall(text(said.get("id")), name, dumped(said).decode(), (0, place), ToolKind.HOSTED)
     return None
 

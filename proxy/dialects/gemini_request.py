@@ -35,6 +35,25 @@ _MODES: dict[str, ChoiceMode] = {
 """Words, and the numbers that stand for them."""
 _CAMEL = re.compile(r"_([a-z])")
 _DECLARATIONS = "functionDeclarations"
+COMPUTER = "computerUse"
+EXCLUDED = "excludedPredefinedFunctions"
+_PREDEFINED = (
+    "open_web_browser",
+    "wait_5_seconds",
+    "go_back",
+    "go_forward",
+    "search",
+    "navigate",
+    "click_at",
+    "hover_at",
+    "type_text_at",
+    "key_combination",
+    "scroll_document",
+    "scroll_at",
+    "drag_and_drop",
+)
+"""What a model with a computer may call without a declaration; the agent runs it
+(https://ai.google.dev/gemini-api/docs/computer-use#supported-actions)."""
 _SCHEMA_DEPTH = 32
 _DIGITS = 18
 
@@ -185,6 +204,8 @@ def tools_in(read: Mapping[str, Any]) -> Iterator[Tool]:
                 yield from _declared(entry, place)
             elif value is not None:
                 yield from hosted_tools(key, value)
+            if camel(key) == COMPUTER and value is not None:
+                yield from map(Tool, predefined(value))
     if member(read, "cachedContent"):
         # What is kept under this name may hold tools: policy sees at least that it is used.
         yield Tool("cachedContent", ToolKind.HOSTED, options={"name": member(read, "cachedContent")})
@@ -207,6 +228,13 @@ def _declared(entry: Json, place: int) -> Iterator[Tool]:
         if not isinstance(schema, dict):
             schema = json_schema(one.get("parameters"))
         yield Tool(name, schema=schema, size=len(dumped(one)))
+
+
+def predefined(computer: object) -> list[str]:
+    """The functions that come with a computer, less those that the agent leaves out."""
+    left_out = member(computer, EXCLUDED) if isinstance(computer, dict) else None
+    names = left_out if isinstance(left_out, list) else [left_out]
+    return [name for name in _PREDEFINED if name not in names]
 
 
 def hosted_tools(key: str, value: object) -> list[Tool]:

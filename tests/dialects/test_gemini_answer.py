@@ -55,7 +55,7 @@ def test_more_candidates_than_any_api_gives_are_refused() -> None:
 def test_what_the_provider_ran_is_seen_in_every_candidate() -> None:
     ran = {"content": {"parts": [{"executableCode": {"code": "1"}}]}}
     turn = read(json.dumps({"candidates": [{"content": {}, "index": 0}, {**ran, "index": 1}]}).encode())
-    assert [call.name for call in turn.hosted_calls] == ["executableCode"]
+    assert [call.name for call in turn.hosted_calls] == ["codeExecution"]
 
 
 def test_what_goes_back_to_the_model_says_whose_it_is() -> None:

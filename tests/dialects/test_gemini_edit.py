@@ -62,9 +62,31 @@ def test_where_no_tool_is_left_nothing_of_them_is() -> None:
         "contents": [HI],
         "tools": [{"functionDeclarations": [{"name": "a"}]}],
         "tool_config": {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["a"]}},
-        "cachedContent": "cachedContents/1",
     }
     assert edited(body, keep_tools=frozenset()) == {"contents": [HI]}
+
+
+@pytest.mark.parametrize("key", ["cachedContent", "cached_content"])
+def test_what_is_kept_under_a_name_stays_or_the_request_is_refused(key: str) -> None:
+    """C021: tools, instructions and a part of the conversation may stand there."""
+    body = {"contents": [HI], key: "cachedContents/1"}
+    assert edited(body, keep_tools=frozenset({"cachedContent"})) == body
+    with pytest.raises(Malformed, match="may hold tools"):
+        edited(body, keep_tools=frozenset({"a"}))
+
+
+@pytest.mark.parametrize("key", ["excludedPredefinedFunctions", "excluded_predefined_functions"])
+def test_a_computer_is_narrowed_to_the_functions_that_stay(key: str) -> None:
+    """D1."""
+    body = {"contents": [HI], "tools": [{"computerUse": {"environment": "E", key: ["search"]}}]}
+    read = parse_request(json.dumps(body).encode(), "/v1/models/m:generateContent", "gemini")
+    assert edited(body, keep_tools=frozenset(read.tool_names)) == body
+    made = edited(body, keep_tools=frozenset({"computerUse", "click_at"}))
+    again = parse_request(json.dumps(made).encode(), "/v1/models/m:generateContent", "gemini")
+    assert again.tool_names == ("computerUse", "click_at")
+    assert made["tools"][0]["computerUse"]["environment"] == "E"
+    for keep in ({"click_at"}, {"computerUse"}):
+        assert "tools" not in edited(body, keep_tools=frozenset(keep))
 
 
 def test_names_that_may_be_called_are_narrowed_too() -> None:

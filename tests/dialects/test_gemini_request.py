@@ -159,6 +159,18 @@ def test_hosted_tools_are_seen_each_with_its_options_and_without_secrets() -> No
     assert asked.tools[3].options == {"name": "cachedContents/1"}
 
 
+@pytest.mark.parametrize("key", ["computerUse", "computer_use"])
+def test_a_computer_brings_functions_that_nobody_declares(key: str) -> None:
+    """C2: the agent runs them, so their calls are judged like any other."""
+    computer = {"environment": "ENVIRONMENT_BROWSER", "excludedPredefinedFunctions": ["drag_and_drop"]}
+    asked = read(tools=[{key: computer}])
+    hosted, *functions = asked.tools
+    assert (hosted.name, hosted.kind, hosted.options) == ("computerUse", ToolKind.HOSTED, computer)
+    assert {tool.kind for tool in functions} == {ToolKind.FUNCTION}
+    assert "click_at" in asked.tool_names
+    assert "drag_and_drop" not in asked.tool_names
+
+
 @pytest.mark.parametrize(
     ("config", "mode"),
     [
