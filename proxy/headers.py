@@ -40,6 +40,10 @@ _NOT_UPSTREAM = ONE_HOP | {
     "forwarded",
     "host",
     "via",
+    # Would make another request of the one that was looked at.
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
     "x-real-ip",
 }
 _NOT_DOWNSTREAM = ONE_HOP | {

@@ -55,6 +55,9 @@ def test_headers_of_one_hop_stay_on_it_and_those_of_vendors_pass() -> None:
         ("X-Forwarded-For", "10.0.0.1"),
         ("X-Callgate-Run", "r1"),
         ("X-Callgate-Anything", "x"),
+        ("X-HTTP-Method-Override", "POST"),
+        ("X-HTTP-Method", "POST"),
+        ("X-Method-Override", "POST"),
     ]
 
     assert sent([*passing, *staying]) == [(name.lower(), value) for name, value in passing]

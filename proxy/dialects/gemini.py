@@ -40,7 +40,7 @@ class Gemini:
     base_url = "https://generativelanguage.googleapis.com"
     sdk_base_path = ""
     credential_headers: Sequence[str] = ("x-goog-api-key", "authorization")
-    credential_parameters: Sequence[str] = ("key",)
+    credential_parameters: Sequence[str] = ("key", "access_token", "oauth_token")
     routes: Sequence[Route] = (
         *(
             Route("POST", f"{base}:{verb}")
@@ -52,8 +52,13 @@ class Gemini:
             for base in _BASES
             for verb in ("countTokens", "embedContent", "batchEmbedContents")
         ),
-        Route("GET", "/v1beta/models", RouteKind.PASSED),
-        Route("GET", "/v1beta/models/{model}", RouteKind.PASSED),
+        *routes_of(
+            RouteKind.PASSED,
+            "GET /v1beta/models",
+            "GET /v1beta/models/{model}",
+            "GET /v1/models",
+            "GET /v1/models/{model}",
+        ),
         *routes_of(
             RouteKind.REFUSED,
             *(f"POST {base}/models/{{model}}:batchGenerateContent" for base in ("/v1beta", "/v1")),

@@ -56,6 +56,17 @@ _PREDEFINED = (
 (https://ai.google.dev/gemini-api/docs/computer-use#supported-actions)."""
 _SCHEMA_DEPTH = 32
 _DIGITS = 18
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_MEMBERS: dict[str, tuple[type, ...]] = {
+    "enum": (list,),
+    "required": (list,),
+    "minimum": (int, float),
+    "maximum": (int, float),
+    "pattern": (str,),
+    "additionalProperties": (bool,),
+}
+"""What both forms of a schema say alike. What has another type says nothing: no other schema is lost for it."""
+_BOUNDS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 
 
 def parse_request(body: bytes, path: str, dialect: str) -> Request:
@@ -77,12 +88,16 @@ def parse_request(body: bytes, path: str, dialect: str) -> Request:
         tools=tuple(tools_in(read)),
         tool_choice=_choice(read),
         stream=stream,
-        choices=number({"n": member(config, "candidateCount")}, "n", least=1, most=8) or 1,
-        max_output=number({"n": member(config, "maxOutputTokens")}, "n", least=0),
+        choices=_number(config, "candidateCount", least=1, most=8) or 1,
+        max_output=_number(config, "maxOutputTokens", least=0),
         size=len(body),
         text_size=max(0, len(body) - sum(map(_inline_size, contents))),
         stream_type="text/event-stream" if is_events or not stream else "application/json",
     )
+
+
+def _number(config: Json, name: str, *, least: int, most: int | None = None) -> int | None:
+    return number({name: member(config, name)}, name, least=least, most=most)
 
 
 # --- the conversation ------------------------------------------------------------------------------------------------
@@ -199,6 +214,10 @@ def entries_of(read: Mapping[str, Any]) -> list[Json]:
 def tools_in(read: Mapping[str, Any]) -> Iterator[Tool]:
     """All tools that a request offers."""
     for place, entry in enumerate(entries_of(read)):
+        if len(set(map(camel, entry))) < len(entry):
+            raise Malformed(
+                f"tools[{place}]: one member stands there in two spellings: one of them has to go"
+            )
         for key, value in entry.items():
             if camel(key) == _DECLARATIONS:
                 yield from _declared(entry, place)
@@ -264,7 +283,7 @@ def json_schema(schema: object, depth: int = 0) -> Json | None:
     made: Json = {}
     for key, value in schema.items():
         name = camel(key)
-        if name == "type":
+        if name == "type" and text(value).lower() in _TYPES:
             made["type"] = text(value).lower()
         elif name == "properties" and isinstance(value, dict):
             made["properties"] = {inner: json_schema(part, depth + 1) or {} for inner, part in value.items()}
@@ -272,18 +291,20 @@ def json_schema(schema: object, depth: int = 0) -> Json | None:
             made[name] = json_schema(value, depth + 1) or {}
         elif name == "anyOf" and isinstance(value, list):
             made["anyOf"] = [json_schema(part, depth + 1) or {} for part in value]
-        elif name in {"enum", "required", "minimum", "maximum", "pattern", "additionalProperties"}:
+        elif type(value) in _MEMBERS.get(name, ()):
             made[name] = value
-        elif name in {"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}:
-            made[name] = _bound(value)
+        elif name in _BOUNDS and (bound := _whole(value)) is not None:
+            made[name] = bound
     return _meant(made, is_nullable=schema.get("nullable") is True)
 
 
 def _meant(made: Json, *, is_nullable: bool) -> Json:
     """The schema as the API means it: a type beside alternatives says nothing (the official SDK writes OBJECT there), and
-    null is a value of its own."""
-    if made.get("type") in {"", "type_unspecified"} or "anyOf" in made:
+    null is a value of its own; and numbers that may be chosen stand there as texts."""
+    if "anyOf" in made:
         made.pop("type", None)
+    if made.get("type") in {"integer", "number"} and "enum" in made:
+        made["enum"] += [one for one in map(_whole, made["enum"]) if one not in {None, *made["enum"]}]
     if is_nullable and "type" in made:
         made["type"] = [made["type"], "null"]
     if is_nullable and "anyOf" in made:
@@ -293,10 +314,10 @@ def _meant(made: Json, *, is_nullable: bool) -> Json:
     return made
 
 
-def _bound(value: object) -> int:
-    """A number that may stand as text, as 64 bits do."""
+def _whole(value: object) -> int | None:
+    """A whole number that may stand as text, as those of 64 bits do; None where it is none."""
     digits = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    return int(digits) if digits.isdecimal() and len(digits) <= _DIGITS else 0
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= _DIGITS else None
 
 
 def _choice(read: Mapping[str, Any]) -> ToolChoice:

@@ -108,6 +108,7 @@ def test_a_result_without_id_belongs_to_the_step_before_it() -> None:
         {"tools": [{"functionDeclarations": [{}]}]},
         {"tools": [{"functionDeclarations": [1]}]},
         {"tools": [{"functionDeclarations": [], "function_declarations": []}]},
+        {"tools": [{"googleSearch": {}, "google_search": {}}]},
         {"tools": [{"mcpServers": ["https://x.test"]}]},
         {"generationConfig": {"candidateCount": 100}},
         {"generationConfig": {"maxOutputTokens": "x"}},
@@ -117,6 +118,11 @@ def test_a_result_without_id_belongs_to_the_step_before_it() -> None:
 def test_a_request_that_cannot_be_judged_is_refused_with_words(more: dict[str, Any]) -> None:
     with pytest.raises(Malformed):
         read(**more)
+
+
+def test_a_number_that_is_none_is_named() -> None:
+    with pytest.raises(Malformed, match="maxOutputTokens has to be"):
+        read(generationConfig={"maxOutputTokens": "x"})
 
 
 def test_a_key_that_occurs_twice_is_refused() -> None:
@@ -210,7 +216,7 @@ def test_names_that_may_be_called_are_read() -> None:
             {"any_of": [{"type": "INTEGER"}], "nullable": True},
             {"anyOf": [{"type": "integer"}, {"type": "null"}]},
         ),
-        ({"enum": 1, "nullable": True}, {"enum": 1}),
+        ({"enum": 1, "nullable": True}, {}),
         (
             {"type": "OBJECT", "properties": {"type": {"type": "INTEGER"}}, "required": ["type"]},
             {"type": "object", "properties": {"type": {"type": "integer"}}, "required": ["type"]},
@@ -220,7 +226,9 @@ def test_names_that_may_be_called_are_read() -> None:
             {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 3},
         ),
         ({"anyOf": [{"type": "STRING"}, 7]}, {"anyOf": [{"type": "string"}, {}]}),
-        ({"maxLength": "9" * 5000}, {"maxLength": 0}),
+        ({"maxLength": "9" * 5000, "minLength": -1}, {}),
+        ({"type": "STRANGE", "enum": 1, "required": "a", "minimum": "1", "pattern": None}, {}),
+        ({"type": "INTEGER", "enum": ["101", "x", 7]}, {"type": "integer", "enum": ["101", "x", 7, 101]}),
         ({"format": "int32", "description": "x", "propertyOrdering": ["a"]}, {}),
     ],
 )
