@@ -19,7 +19,8 @@ class ChannelSettings(Part):
     agents: tuple[str, ...] = ("*",)
     """Agents of which this holds, by name; `*` stands for anything. An agent without a name is ``."""
     tools: tuple[str, ...] = ()
-    """Tools that may be called so where the request itself offers none; empty: any, as far as policy goes."""
+    """Tools that may be called so where the request itself offers none; empty: any, as far as policy goes. In `react` a
+    name with a space is one only if it is listed."""
     defuse: bool = False
     """Marks of the channel inside results of tools are broken, so that no result reads as a call."""
     code_tool: Annotated[str, Field(min_length=1)] = "python"
@@ -42,5 +43,5 @@ class ChannelSettings(Part):
 
     def channel(self) -> Channel:
         """The channel itself."""
-        options = ChannelOptions(self.code_tool, self.name_field, self.arguments_field)
+        options = ChannelOptions(self.code_tool, self.name_field, self.arguments_field, self.tools)
         return CHANNELS[self.name](options)

@@ -47,10 +47,9 @@ class _Kept:
 class HeardText:
     """A `Reader` that adds the calls in the text of the first choice to the frames that hold them."""
 
-    def __init__(self, reader: Reader, scanner: Scanner, channel: str) -> None:
+    def __init__(self, reader: Reader, scanner: Scanner) -> None:
         """Nothing is read yet."""
         self._reader = reader
-        self._channel = channel
         self._waiting: deque[_Kept] = deque()
         self._bytes = 0
         self._calls: list[tuple[Region, tuple[ToolCall, ...]]] = []
@@ -106,7 +105,7 @@ class HeardText:
     def _released(self) -> list[Frame]:
         for region in self.scanner.regions[len(self._calls) :]:
             first = FIRST_SLOT + sum(len(calls) for _, calls in self._calls)
-            calls = tuple(identified(region.calls, self._channel, self._ids, first))
+            calls = tuple(identified(region.calls, self._ids, first, channel=region.channel))
             self._calls.append((region, calls))
         out = []
         overflows = self._bytes > MOST_HELD_BYTES
@@ -140,7 +139,7 @@ class HeardText:
 
 
 def identified(
-    calls: Iterable[Proposed], channel: str, seen: dict[str, int], first: int = FIRST_SLOT
+    calls: Iterable[Proposed], seen: dict[str, int], first: int = FIRST_SLOT, *, channel: str
 ) -> Iterator[ToolCall]:
     """The calls with ids made from what they say and how often that was said in this answer: the same when they are made
     and when they come back in a history."""
@@ -152,12 +151,12 @@ def identified(
         )
 
 
-def calls_of(scanner: Scanner, channel: str) -> Iterator[ToolCall]:
+def calls_of(scanner: Scanner) -> Iterator[ToolCall]:
     """All calls of a text."""
     seen: dict[str, int] = {}
     first = FIRST_SLOT
     for region in scanner.regions:
-        yield from identified(region.calls, channel, seen, first)
+        yield from identified(region.calls, seen, first, channel=region.channel)
         first += len(region.calls)
 
 

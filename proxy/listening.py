@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .channels.proposals import UNREADABLE
-from .channels.scanner import Scanner
+from .channels.scanner import UNREADABLE, Scanner
 from .core.messages import CallReady, Exchange, Role, TextExchange, Tool
 from .heard_text import (
     FIRST_SLOT,
@@ -59,8 +59,9 @@ class Listener:
 
     def scanner(self) -> Scanner:
         """For one answer."""
-        whole = next((channel.whole for channel in self._channels if channel.whole is not None), None)
-        return Scanner([rule for channel in self._channels for rule in channel.rules], whole)
+        wholes = [replace(one.whole, channel=one.name) for one in self._channels if one.whole is not None]
+        rules = [replace(rule, channel=one.name) for one in self._channels for rule in one.rules]
+        return Scanner(rules, wholes[0] if wholes else None)
 
     # --- requests ---
 
@@ -99,7 +100,7 @@ class Listener:
         waiting: list[ToolCall] = []
         for message in request.messages:
             if message.role is Role.ASSISTANT and message.text:
-                waiting = list(calls_of(self._scanned(message.text), self._name))
+                waiting = list(calls_of(self._scanned(message.text)))
                 yield replace(message, calls=message.calls + tuple(waiting))
             elif message.role is Role.USER and message.text and not message.results:
                 texts = [text for channel in self._channels for text in channel.results(message.text)]
@@ -119,7 +120,7 @@ class Listener:
                 continue
             yield said_by(Role.USER, before)
             for part in parts:
-                calls = tuple(identified(part.calls, channel.name, {}))
+                calls = tuple(identified(part.calls, {}, channel=channel.name))
                 yield replace(said_by(Role.ASSISTANT, part.said), calls=calls)
                 yield replace(
                     said_by(Role.USER, part.result), text="", results=paired_results(calls, [part.result])
@@ -133,9 +134,15 @@ class Listener:
         scanner.end()
         return scanner
 
-    @property
-    def _name(self) -> str:
-        return self._channels[0].name if self._channels else ""
+    def _channel(self, name: str) -> Channel:
+        return next(channel for channel in self._channels if channel.name == name)
+
+    def _refusal(self, calls: Sequence[tuple[ToolCall, str]]) -> str:
+        """Refusals in order, each in the form of the channel that its call came in."""
+        groups = groupby(calls, lambda one: one[0].channel)
+        return "\n".join(
+            self._channel(name).refusal([(call.name, said) for call, said in group]) for name, group in groups
+        )
 
     # --- answers ---
 
@@ -143,7 +150,7 @@ class Listener:
         """The reader of one streamed answer, with the calls in its text."""
         if not self.is_on:
             return reader
-        self._heard = HeardText(reader, self.scanner(), self._name)
+        self._heard = HeardText(reader, self.scanner())
         return self._heard
 
     def writer(self, writer: Writer) -> Writer:
@@ -155,7 +162,7 @@ class Listener:
         if not self.is_on or not turn.text:
             return turn
         scanner = self._scanned(turn.text)
-        calls = tuple(calls_of(scanner, self._name))
+        calls = tuple(calls_of(scanner))
         text = turn.text if scanner.cut is None else turn.text[: scanner.cut]
         return replace(turn, text=text, calls=turn.calls + calls)
 
@@ -198,18 +205,17 @@ class Listener:
     def exchanges(self, turn: Turn, refusals: Sequence[str]) -> tuple[list[Exchange | TextExchange], str]:
         """How a refused answer and its refusals go back to the model, and a note where that is not enough."""
         results = list(zip(turn.calls, refusals, strict=True))
-        in_text = [(call.name, said) for call, said in results if call.channel]
+        in_text = [(call, said) for call, said in results if call.channel]
         if not in_text:
             return [Exchange(turn.message, tuple(results), turn.id)], ""
-        channel = self._channels[0]
         native = tuple((call, said) for call, said in results if not call.channel)
         if native:
-            return [Exchange(turn.message, native, turn.id)], channel.refusal(in_text)
+            return [Exchange(turn.message, native, turn.id)], self._refusal(in_text)
         # Of a stream the turn says what the agent has got, which is less.
         text = self._heard.scanner.text if self._heard is not None else turn.text
         regions = self._scanned(text).regions
         said = text[: regions[-1].end] if regions else text
-        return [TextExchange(said.rstrip() or "…", channel.refusal(in_text))], ""
+        return [TextExchange(said.rstrip() or "…", self._refusal(in_text))], ""
 
     def _edits(
         self, scanner: Scanner, refused: Collection[CallKey], note: str, all_refused: bool
@@ -222,7 +228,7 @@ class Listener:
             number += len(keys)
             kept = [call for call, key in zip(region.calls, keys, strict=True) if key not in refused]
             if len(kept) < len(keys):
-                parts = [note, self._channels[0].written(kept) if kept else ""]
+                parts = [note, self._channel(region.channel).written(kept) if kept else ""]
                 yield region.start, region.end, "\n".join(filter(None, parts))
                 note = ""
         if scanner.cut is not None:

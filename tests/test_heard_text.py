@@ -31,7 +31,7 @@ class Pieces:
 
 
 def heard(name: str, pieces: Sequence[str]) -> tuple[list[Frame], HeardText]:
-    reader = HeardText(Pieces(), scanner_of(name), name)
+    reader = HeardText(Pieces(), scanner_of(name))
     frames = [frame for piece in pieces for frame in reader.feed(piece.encode())]
     return frames + reader.end(), reader
 
@@ -56,7 +56,7 @@ def test_frames_leave_verbatim_and_in_order(
 
 def test_text_leaves_before_the_call_does() -> None:
     """C6: only the possible beginning of a mark waits."""
-    reader = HeardText(Pieces(), scanner_of("tags"), "tags")
+    reader = HeardText(Pieces(), scanner_of("tags"))
     assert [frame.raw for frame in reader.feed(b"So. ")] == [b"So. "]
     assert reader.feed(b"<tool") == []
     assert [frame.raw for frame in reader.feed(b"box>")] == [b"<tool", b"box>"]
@@ -79,7 +79,7 @@ def test_what_was_made_up_is_not_shown() -> None:
 
 def test_a_call_that_never_ends_is_given_to_the_gate_as_one_that_is_too_large() -> None:
     """Fail closed: what is held has a limit."""
-    reader = HeardText(Pieces(), scanner_of("tags"), "tags")
+    reader = HeardText(Pieces(), scanner_of("tags"))
     reader.feed(b"<tool_call>{")
     frames = reader.feed(b"x" * (MOST_HELD_BYTES + 1))
     assert [event.key for frame in frames for event in frame.events if isinstance(event, CallDelta)]

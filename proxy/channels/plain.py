@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .proposals import written
+from .proposals import FINISH, USUAL, in_fence, written
+from .scanner import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from . import ChannelOptions, Past
+    from .proposals import Fields
     from .scanner import Proposed, Whole
 
 OBSERVATION = "Observation:"
@@ -28,6 +30,24 @@ class PlainChannel:
     def whole(self) -> Whole | None:
         """A text without a mark is text."""
         return None
+
+    def acting(self, calls: Sequence[Proposed] | None) -> list[Proposed] | None:
+        """These calls without those that say the agent is done; None: there is none."""
+        known = self.options.tools
+        return [call for call in calls or () if call[0] in known or call[0].lower() not in FINISH] or None
+
+    def json_fences(self, fields: Fields = USUAL) -> tuple[Rule, ...]:
+        """Calls as JSON in fences, with or without the word."""
+
+        def read(text: str) -> list[Proposed] | None:
+            return self.acting(in_fence(text, fields))
+
+        fence, closers = "```", ("\n```",)
+        return (
+            Rule(f"{fence}json", closers, read),
+            Rule(fence, closers, read, then="{"),
+            Rule(fence, closers, read, then="["),
+        )
 
     def written(self, calls: Sequence[Proposed]) -> str:
         """The calls as JSON."""

@@ -12,71 +12,88 @@ from typing import TYPE_CHECKING
 
 from . import Past
 from .plain import OBSERVATION, PlainChannel
-from .proposals import UNREADABLE, one_input, proposed
-from .scanner import Rule
+from .proposals import in_fence, one_input, unreadable
+from .scanner import UNREADABLE, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from . import ChannelOptions
     from .scanner import Proposed
 
-_HEAD = re.compile(r"\s*\d*\s*:[\s*]*")
-_INPUT = re.compile(r"\**Action\s*\d*\s*Input\s*\d*\s*:[ \t*]*", re.IGNORECASE)
-_SECOND = re.compile(r"(?:^|\n)[\s*]*(?:Action\s*\d*\s*:|Final Answer\s*:)", re.IGNORECASE)
-_BRACKETS = re.compile(r"([\w.-]+)\[(.*)\]", re.DOTALL)
-_NAME = re.compile(r"[\w./-]+")
-_FENCE = re.compile(r"\A```\w*\s*(.*?)\s*```\Z", re.DOTALL)
+_HEAD = re.compile(r"\s*+\d*+\s*+:[\s*]*+")
+_INPUT = re.compile(r"Action\s*+\d*+\s*+Input\s*+\d*+\s*+:[ \t*]*+", re.IGNORECASE)
+_SECOND = re.compile(r"^[ \t\r*]*+(?:Action\s*+\d*+\s*+:|Final Answer\s*+:)", re.IGNORECASE | re.MULTILINE)
+_BRACKETS = re.compile(r"([\w./-]++)\[")
+_NAME = re.compile(r"[\w./:-]++")
 _AROUND = " \t\r\n\"'`*"
-_STEP = re.compile(
-    r"(?P<said>(?:^|\n)[ \t]*Action[ \t]*\d*[ \t]*(?P<action>:(?:(?!\n[ \t]*Observation[ \t]*\d*[ \t]*:).)*?))"
-    r"\n[ \t]*Observation[ \t]*\d*[ \t]*:(?P<result>(?:(?!\n[ \t]*(?:Thought|Action|Final Answer|Question)[ \t]*\d*[ \t]*:).)*)",
-    re.DOTALL,
+_LABEL = re.compile(
+    r"^[ \t]*+(Thought|Action|Observation|Final Answer|Question)[ \t]*+\d*+[ \t]*+(?=:)", re.MULTILINE
 )
+_RESULT = "Observation"
 _FINISH = frozenset({"finish", "final answer", "final_answer", "none", "n/a", ""})
 
 
-def _action(text: str, *, at_line: bool = True) -> list[Proposed] | None:
-    """The call behind `Action`; None: it is a finish, or plain words."""
+def _body(text: str) -> str:
+    """What stands behind the colon."""
     head = _HEAD.match(text)
-    if head is None:
-        return None
-    body = text[head.end() :]
-    found = _INPUT.search(body)
-    if found is None:
-        return _without_input(body.strip(_AROUND)) if at_line else None
-    name, given = body[: found.start()].strip(_AROUND), body[found.end() :]
-    if name.lower() in _FINISH:
-        return None
-    if _INPUT.search(given) or _SECOND.search(given):
-        return [(UNREADABLE, text.strip())]
-    return [one_input(name, given)]
+    return text[head.end() :].strip(_AROUND) if head is not None else ""
 
 
 def _without_input(body: str) -> list[Proposed] | None:
-    brackets = _BRACKETS.fullmatch(body)
-    if brackets is not None:
-        return None if brackets[1].lower() in _FINISH else [one_input(brackets[1], brackets[2])]
-    fenced = _FENCE.match(f"```{body}```" if body.startswith("json") else body)
-    calls = proposed(fenced[1] if fenced else body)
-    if calls:
-        return [call for call in calls if call[0].lower() not in _FINISH] or None
+    """The call in the words behind `Action:` that are followed by no input: `tool[input]`, JSON, or a tool alone."""
+    found = _BRACKETS.match(body)
+    if found is not None:
+        return None if found[1].lower() in _FINISH else _in_brackets(found[1], body, found.end())
+    if body[:1] in {"{", "["}:
+        return in_fence(body)
     named = _NAME.fullmatch(body)
     return [one_input(body, "")] if named is not None and body.lower() not in _FINISH else None
 
 
-def _anywhere(text: str) -> list[Proposed] | None:
-    return _action(text, at_line=False)
+def _in_brackets(name: str, body: str, begin: int) -> list[Proposed]:
+    """Some parsers end the input at the first bracket, some at the last, some at the end of the line."""
+    given = body[begin:].removesuffix("]")
+    if not body.endswith("]") or "]" in given:
+        return unreadable(body)
+    return [one_input(name, given)]
 
 
 class ReAct(PlainChannel):
     """See the file's head."""
 
     name = "react"
-    rules: Sequence[Rule] = (
-        Rule("Action", ("\nObservation",), _action, at_line=True, keeps_closer=False, then=":"),
-        Rule("Action", ("\nObservation",), _anywhere, keeps_closer=False, then=":"),
-        Rule("Observation", at_line=True, then=":"),
-    )
+
+    def __init__(self, options: ChannelOptions) -> None:
+        """`tools` may have names with spaces."""
+        super().__init__(options)
+        self.rules: Sequence[Rule] = (
+            Rule("Action", ("\nObservation",), self._action, at_line=True, keeps_closer=False, then=":"),
+            Rule("Action", ("\nObservation",), self._anywhere, keeps_closer=False, then=":"),
+            *self.json_fences(),
+            Rule("Observation", at_line=True, then=":"),
+        )
+
+    def _action(self, text: str) -> list[Proposed] | None:
+        """The call behind `Action`; None: it is a finish, or plain words."""
+        return self._call(text) or self.acting(_without_input(_body(text)))
+
+    def _anywhere(self, text: str) -> list[Proposed] | None:
+        return self._call(text)
+
+    def _call(self, text: str) -> list[Proposed] | None:
+        """A call with its input."""
+        found = _INPUT.search(text)
+        head = _HEAD.match(text)
+        if found is None or head is None or found.start() < head.end():
+            return None
+        name, given = text[head.end() : found.start()].strip(_AROUND), text[found.end() :]
+        if name.lower() in _FINISH:
+            return None
+        is_name = _NAME.fullmatch(name) is not None or name in self.options.tools
+        if not is_name or _INPUT.search(given) or _SECOND.search(given):
+            return unreadable(text)
+        return [one_input(name, given)]
 
     def written(self, calls: Sequence[Proposed]) -> str:
         """One action each."""
@@ -89,17 +106,28 @@ class ReAct(PlainChannel):
     def past(self, text: str) -> tuple[str, list[Past]]:
         """The steps in a message, each with its observation. What describes the form names no tool."""
         parts: list[Past] = []
+        labels = list(_LABEL.finditer(text))
+        ends = [len(text)] * (len(labels) + 1)
+        for place in reversed(range(len(labels))):
+            ends[place] = ends[place + 1] if labels[place][1] == _RESULT else labels[place].start()
         before, at = "", 0
-        for found in _STEP.finditer(text):
-            calls = _action(found["action"])
-            if not calls or not all(_NAME.fullmatch(name) for name, _ in calls):
+        action: re.Match[str] | None = None
+        for place, label in enumerate(labels):
+            if label[1] == "Action":
+                action = action or label
+            if label[1] != _RESULT or action is None:
                 continue
-            thought = text.rfind("Thought:", at, found.start() + 1)
-            start = thought + len("Thought:") if thought >= 0 else found.start()
+            first, action = action, None
+            calls = self._action(text[first.end() : label.start() - 1])
+            if not calls or any(name == UNREADABLE for name, _ in calls):
+                continue
+            thought = text.rfind("Thought:", at, first.start())
+            start = thought + len("Thought:") if thought >= 0 else max(first.start() - 1, 0)
             if not parts:
                 before = text[:start]
-            parts.append(Past(text[start : found.end("said")], tuple(calls), found["result"].strip()))
-            at = found.end()
+            at = ends[place]
+            result = text[label.end() + 1 : at].strip()
+            parts.append(Past(text[start : label.start() - 1], tuple(calls), result))
         return (before, parts) if parts else (text, [])
 
     def refusal(self, refusals: Sequence[tuple[str, str]]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 
 Proposed = tuple[str, str]
 """Name and arguments of a call in text."""
+
+UNREADABLE = "unreadable_call"
+"""The name of a call that is marked as one and cannot be read: nobody offers such a tool, so it is refused."""
+_FILLER = 64
+"""Characters: what stands between an opener and what has to follow it is no longer than this; more is looked into."""
+_READ_AGAIN = 128
+"""How often, on average, a text is read again for marks in it that turn out to be none."""
+_FREE = 512
+"""Characters: up to here a text is tried with every piece, later with every eighth more of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,7 @@ class Rule:
     """The closer is part of the region."""
     then: str = ""
     """What has to follow the opener for it to be one; white space, digits and asterisks may stand between."""
+    channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,7 @@ class Region:
     start: int
     end: int
     calls: tuple[Proposed, ...]
+    channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,12 @@ class Whole:
     may_be: Callable[[str], bool]
     """Whether this beginning may still become one."""
     read: Callable[[str], Sequence[Proposed] | None]
+    channel: str = ""
+
+
+@cache
+def _any_of(marks: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, marks)) or r"(?!)")
 
 
 class Scanner:
@@ -62,11 +80,14 @@ class Scanner:
         a call as it is, nothing of it is settled."""
         self._whole = whole
         self._rules = sorted(rules, key=lambda rule: -len(rule.opener))
-        self._openers = re.compile("|".join(re.escape(rule.opener) for rule in self._rules) or r"(?!)")
+        self._openers = _any_of(tuple(rule.opener for rule in self._rules))
         self._longest = max((len(rule.opener) for rule in self._rules), default=0)
         self._from = 0  # where the next opener is looked for
         self._open: tuple[Rule, int, int] | None = None  # rule, start, where its body begins
         self._searched = 0  # up to where no closer was found
+        self._blank = 0  # the text begins with so much white space at least
+        self._read_again = 0  # characters of bodies that were none
+        self._tried = 0  # how much of the text was tried as a call as it is
         self.text = ""
         self.settled = 0
         """Characters up to here are plain, or belong to a region that was found."""
@@ -94,8 +115,13 @@ class Scanner:
 
     def _is_marked(self, *, ended: bool) -> bool:
         """Whether marks are to be looked for: the text is no call as a whole."""
-        whole = self._whole
-        if whole is None or not whole.may_be(self.text):
+        whole, size = self._whole, len(self.text)
+        if whole is None:
+            return True
+        if not ended and size > _FREE and size < self._tried + self._tried // 8:
+            return False
+        self._tried = size
+        if not whole.may_be(self.text):
             self._whole = None
             return True
         if not ended:
@@ -104,7 +130,7 @@ class Scanner:
         calls = whole.read(self.text)
         if not calls:
             return True
-        self.regions.append(Region(0, len(self.text), tuple(calls)))
+        self.regions.append(Region(0, len(self.text), tuple(calls), whole.channel))
         self._from = len(self.text)
         return True
 
@@ -118,14 +144,24 @@ class Scanner:
             return False
         body_end, end = found
         self._open = None
-        calls = rule.read(self.text[begin:body_end]) if rule.read is not None else None
+        calls = self._calls(rule, begin, body_end)
         if calls is None:
             self._from = begin
             self.settled = max(self.settled, min(begin, len(self.text)))
             return True
-        self.regions.append(Region(start, end, tuple(calls)))
+        self.regions.append(Region(start, end, tuple(calls), rule.channel))
         self._from = self.settled = end
         return True
+
+    def _calls(self, rule: Rule, begin: int, end: int) -> Sequence[Proposed] | None:
+        """What the body of a region holds. A text that is made to be read over and over is refused."""
+        body = self.text[begin:end]
+        calls = rule.read(body) if rule.read is not None else None
+        if calls is None:
+            self._read_again += len(body)
+            if self._read_again > _READ_AGAIN * (end + _FREE):
+                return [(UNREADABLE, body)]
+        return calls
 
     def _find_opener(self, *, ended: bool) -> bool:
         while found := self._openers.search(self.text, self._from):
@@ -161,11 +197,14 @@ class Scanner:
         )
 
     def _follows(self, rule: Rule, start: int) -> bool:
-        return not rule.then or self.text[self._behind(rule, start) :].startswith(rule.then)
+        if not rule.then:
+            return True
+        at = self._behind(rule, start)
+        return self.text.startswith(rule.then, at) or at - start > _FILLER
 
     def _behind(self, rule: Rule, start: int) -> int:
         at = start + len(rule.opener)
-        while at < len(self.text) and (
+        while (at < len(self.text) and at - start <= _FILLER) and (
             self.text[at].isspace() or self.text[at].isdigit() or self.text[at] == "*"
         ):
             at += 1
@@ -173,7 +212,7 @@ class Scanner:
 
     def _may_grow(self, start: int) -> bool:
         """What stands here may be the beginning of a longer opener."""
-        rest = self.text[start:]
+        rest = self.text[start : start + self._longest]
         if len(rest) < self._longest and any(
             len(rule.opener) > len(rest) and rule.opener.startswith(rest) for rule in self._rules
         ):
@@ -181,15 +220,19 @@ class Scanner:
         return any(
             rule.then
             and self.text.startswith(rule.opener, start)
-            and self._behind(rule, start) == len(self.text)
+            and self._behind(rule, start) == len(self.text) <= start + _FILLER
             for rule in self._rules
         )
 
     def _fits(self, rule: Rule, start: int) -> bool:
         if rule.at_start:
-            return not self.text[:start].strip()
+            while self._blank < start and self.text[self._blank].isspace():
+                self._blank += 1
+            return self._blank == start
         if rule.at_line:
-            return not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip(" \t\r*")
+            while start and self.text[start - 1] in " \t\r*":
+                start -= 1
+            return not start or self.text[start - 1] == "\n"
         return True
 
     def _plain_until(self) -> int:
@@ -203,10 +246,8 @@ class Scanner:
     def _find_closer(self, rule: Rule, begin: int, *, ended: bool) -> tuple[int, int] | None:
         """Where the body ends and where the region ends."""
         longest = max(map(len, rule.closers), default=0)
-        since = max(begin, self._searched - longest)
-        places = [(place, closer) for closer in rule.closers if (place := self.text.find(closer, since)) >= 0]
-        if places:
-            place, closer = min(places)
-            return place, place + len(closer) if rule.keeps_closer else place
+        closer = _any_of(rule.closers).search(self.text, max(begin, self._searched - longest))
+        if closer is not None:
+            return closer.start(), closer.end() if rule.keeps_closer else closer.start()
         self._searched = len(self.text)
         return (len(self.text), len(self.text)) if ended else None

@@ -1,11 +1,12 @@
-"""A whole answer in JSON that stands for a call: structured output that names an action, or a model's bare call."""
+"""A whole answer in JSON that stands for a call: structured output that names an action, or a model's bare call. It may stand
+in a fence."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .plain import PlainChannel
-from .proposals import ARGUMENTS, NAMES, proposed
+from .proposals import USUAL, Fields, suspected
 from .scanner import Rule
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     from . import ChannelOptions
     from .scanner import Proposed
-
-_FINISH = frozenset({"finish", "final", "final answer", "final_answer", "answer", "respond"})
 
 
 class Structured(PlainChannel):
@@ -25,19 +24,17 @@ class Structured(PlainChannel):
     def __init__(self, options: ChannelOptions) -> None:
         """`name_field` and `arguments_field` say where the call stands; else the usual places are looked at."""
         super().__init__(options)
-        self._names = (options.name_field,) if options.name_field else NAMES
-        self._arguments = (options.arguments_field,) if options.arguments_field else ARGUMENTS
+        names = (options.name_field,) if options.name_field else USUAL.names
+        given = (options.arguments_field,) if options.arguments_field else USUAL.arguments
+        self._fields = Fields(names, given, names if options.name_field else USUAL.enough)
         self.rules: Sequence[Rule] = (
             Rule("{", (), self._object, at_start=True),
             Rule("[", (), self._list, at_start=True),
+            *self.json_fences(self._fields),
         )
 
     def _object(self, text: str) -> list[Proposed] | None:
-        return self._calls("{" + text)
+        return self.acting(suspected("{" + text, self._fields))
 
     def _list(self, text: str) -> list[Proposed] | None:
-        return self._calls("[" + text)
-
-    def _calls(self, text: str) -> list[Proposed] | None:
-        calls = proposed(text, self._names, self._arguments)
-        return [call for call in calls if call[0].lower() not in _FINISH] or None
+        return self.acting(suspected("[" + text, self._fields))

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .plain import PlainChannel
-from .proposals import marked, written, xml_call
+from .proposals import marked, unreadable, written, xml_call
 from .scanner import Rule
 
 if TYPE_CHECKING:
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
     from .scanner import Proposed
 
-_FUNCTION = re.compile(r"<function=(.*?)</function>", re.DOTALL)
 _RESPONSE = re.compile(r"<tool_response>(.*?)(?:</tool_response>|\Z)", re.DOTALL)
 
 
 def _in_tag(text: str) -> list[Proposed]:
     """What a `<tool_call>` holds: JSON, or functions as elements."""
-    functions = _FUNCTION.findall(text)
-    if functions:
-        return [call for function in functions for call in xml_call(function)]
-    return marked(text)
+    before, *functions = text.split("<function=")
+    if not functions:
+        return marked(text)
+    parts = [function.rstrip().removesuffix("</function>") for function in functions]
+    if before.strip() or any("</function>" in part for part in parts):
+        return unreadable(text)
+    return [call for part in parts for call in xml_call(part)]
 
 
 class Tags(PlainChannel):

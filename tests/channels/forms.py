@@ -19,6 +19,14 @@ TEXTS: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
         ('<invoke name="read"><parameter name="id">4</parameter></invoke>', [("read", '{"id": "4"}')]),
         ("<tool_call>{broken</tool_call>", [("unreadable_call", "{broken")]),
         ("<tool_call>{broken", [("unreadable_call", "{broken")]),
+        (
+            "<tool_call><function=b></function><function=read><parameter=id>4</parameter></tool_call>",
+            [("b", "{}"), ("read", '{"id": "4"}')],
+        ),
+        (
+            '<tool_call>{"x": 1}<function=b></function></tool_call>',
+            [("unreadable_call", '{"x": 1}<function=b></function>')],
+        ),
         ("a < b, a <tool> and <tool_calls>", []),
     ],
     "control_tokens": [
@@ -35,6 +43,18 @@ TEXTS: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
             '<|tool_calls_section_begin|><|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{"id": 4}<|tool_call_end|><|tool_calls_section_end|>',
             [("read", READ)],
         ),
+        ('<｜tool▁call▁begin｜>read<｜tool▁sep｜>{"id": 4}<｜tool▁call▁end｜>', [("read", READ)]),
+        ('<|tool_call_begin|>functions.read:1<|tool_call_argument_begin|>{"id": 4}', [("read", READ)]),
+        (
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>b<｜tool▁sep｜>{}<｜tool▁call▁end｜>read<｜tool▁calls▁end｜>",
+            [
+                (
+                    "unreadable_call",
+                    "<｜tool▁call▁begin｜>b<｜tool▁sep｜>{}<｜tool▁call▁end｜>read",
+                )
+            ],
+        ),
+        ('<|python_tag|>{"name": "read"', [("unreadable_call", '{"name": "read"')]),
         ('<|tool_call|>[{"name": "read", "arguments": {"id": 4}}]', [("read", READ)]),
         ("[TOOL] [TOOLS]", []),
     ],
@@ -54,14 +74,36 @@ TEXTS: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
             [("unreadable_call", ": read\nAction Input: x\nAction: b\nAction Input: y")],
         ),
         ('Action:\n```json\n{"action": "read", "action_input": {"id": 4}}\n```', [("read", READ)]),
+        (
+            'Action: read (now)\nAction Input: {"id": 4}',
+            [("unreadable_call", ': read (now)\nAction Input: {"id": 4}')],
+        ),
+        ("Action: read[a]. Then more", [("unreadable_call", "read[a]. Then more")]),
+        ("Action: read[a] b[c]", [("unreadable_call", "read[a] b[c]")]),
+        ('Action:\n```\n{"action": "read", "action_input": {"id": 4}}\n```\nWell.', [("read", READ)]),
+        ('Well:\n```json\n{"action": "read", "action_input": {"id": 4}}```', [("read", READ)]),
+        ("Action" + " " * 80 + ": read\nAction Input: x", [("read", '{"input": "x"}')]),
         ("Actions speak. Action is good", []),
+        ("Action: see [3]", []),
         ("Action: Finish[seven]", []),
         ("Thought: done\nFinal Answer: Take Action: now", []),
         ("Action: the action to take, should be one of [read]", []),
     ],
     "fences": [
         ('Look:\n```json\n{"tool": "read", "args": {"id": 4}}\n```', [("read", READ)]),
+        ('Look:\n```\n{"tool": "read", "args": {"id": 4}}\n```', [("read", READ)]),
+        ('```json {"tool": "read", "args": {"id": 4}}``` and so on', [("read", READ)]),
+        (
+            '```json {"tool": "read", "args": {}}``` and ```json {"tool": "b", "args": {}}```',
+            [("unreadable_call", '{"tool": "read", "args": {}}``` and ```json {"tool": "b", "args": {}}```')],
+        ),
+        ('```json\n{"tool": "read", "args": {"x": "```"}}\n```', [("read", '{"x": "```"}')]),
+        ('```json\n{"action": "Final Answer", "action_input": "7"}\n```', []),
         ('```json\n{"title": "no call"}\n```', []),
+        (
+            "```python\nlook() #<code>read(4)</code>\n```",
+            [("unreadable_call", "look() #<code>read(4)</code>")],
+        ),
         ("Thought: x\n```python\nread(4)\n```", [("python", '{"code": "read(4)"}')]),
         ("<code>\nread(4)\n</code>", [("python", '{"code": "read(4)"}')]),
         ("```pythonread(4)\n```", [("python", '{"code": "read(4)"}')]),
@@ -80,6 +122,8 @@ TEXTS: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
     "structured": [
         ('{"action": "read", "action_input": {"id": 4}}', [("read", READ)]),
         (' [{"name": "read", "parameters": {"id": 4}}]', [("read", READ)]),
+        ('Here:\n```json\n{"action": "read", "action_input": {"id": 4}}\n```', [("read", READ)]),
+        ('{"action": "read"}', [("read", "{}")]),
         ('{"action": "final_answer", "action_input": "7"}', []),
         ('{"answer": 7}', []),
         ('Not {"name": "read", "parameters": {}}', []),

@@ -32,8 +32,8 @@ def test_what_smolagents_would_run_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "may_be"),
     [
-        ("I will look", False),
-        ("Thought: I should look", False),
+        ("I will look ", False),
+        ("Thought: I should look ", False),
         ("if x:", True),
         ("x = [1,", True),
         ("", True),
@@ -59,3 +59,53 @@ def test_code_is_judged_under_the_configured_name() -> None:
     (rule,) = [rule for rule in CHANNEL.rules if rule.opener == "<code>"]
     assert rule.read is not None
     assert rule.read("read(4)") == [("python_interpreter", '{"code": "read(4)"}')]
+
+
+CODE = """
+import os
+
+try:
+    value = f"{os.sep}" if True else {"a": [0x1f, 1_000, 1e5, b'x']}
+except (OSError, ValueError) as error:
+    print('it is', error, sep="")
+else:
+    '''Some
+    text'''
+@decorated
+async def run(a, *, b=1) -> None:
+    with open(a) as file, file:
+        for line in file:
+            yield line[1:2] is not None and line != b
+    match a:
+        case [1, *rest] if rest:
+            return lambda x: x ** 2
+class A(int):
+    x: int = 1 \\
+        + 2
+"""
+
+
+@pytest.mark.parametrize("place", range(1, len(CODE)))
+def test_code_is_held_back_wherever_a_piece_of_it_ends(place: int) -> None:
+    """C6: what was taken for words would leave, and run."""
+    assert may_be_python(CODE[:place])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "type Number = int\nrefund(1)",
+        "def first[T](x: T): pass\nrefund(1)",
+        "refund(f'{d['a']}')",
+        "refund(t'{d}')",
+        "try:\n    refund(1)\nexcept A, B:\n    pass",
+        f"#{'x' * 300_000}\nrefund(1)",
+    ],
+)
+def test_code_of_newer_versions_and_of_any_length_is_code(text: str) -> None:
+    """Fail closed: the agent may run on another Python than the proxy."""
+    assert [name for name, _ in calls_in(scanned("fences", *text.partition("\n")))] == ["python"]
+
+
+def test_words_with_an_apostrophe_are_words() -> None:
+    assert not may_be_python("I'll look at it.\n\nFirst, ")

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from proxy.channels import CHANNELS, ChannelOptions
 from proxy.channels.scanner import Rule, Scanner
 from tests.channels.forms import CASES, calls_in, scanned, scanner_of
 
@@ -71,3 +72,38 @@ def test_long_texts_are_read_in_time() -> None:
         scanner.feed("<to")
     scanner.end()
     assert scanner.regions == []
+
+
+BLANK = " " * 50_000
+HOSTILE = {
+    "react": [
+        "Action: " * 6_000,
+        f"Action{BLANK}*:x",
+        f"Action: a\nAction{BLANK}x",
+        "Action: a\nAction Input: " + "\n" * 50_000,
+        "\nAction: x" * 5_000,
+    ],
+    "control_tokens": [
+        f"[TOOL_CALLS]a{BLANK}x",
+        "[TOOL_CALLS]" * 5_000,
+        "<|tool_calls_section_begin|>" + "<|tool_call_begin|>" * 5_000,
+        "<｜tool▁calls▁begin｜>" + "<｜tool▁call▁begin｜>" * 5_000,
+    ],
+    "tags": ["<tool_call>" + "<function=" * 9_000, "<function=a>" + "<parameter=a>" * 9_000],
+    "fences": ["x)\n" + "```json " * 9_000, "x)\n" + '```json {"tool":' * 5_000],
+    "structured": ["{" * 50_000, "[" * 50_000, "```{" * 9_000],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in HOSTILE.items() for text in texts]
+)
+def test_texts_made_to_be_read_over_and_over_cost_no_more(name: str, text: str) -> None:
+    """Linear: written once with patterns that go back and forth, each of these took minutes."""
+    assert scanned(name, text).settled == len(text)
+    CHANNELS[name](ChannelOptions()).past(text)
+
+
+def test_a_text_that_grows_is_not_tried_as_a_whole_each_time() -> None:
+    """Linear: code without a fence, line by line."""
+    assert len(calls_in(scanned("fences", *["x = 1\n"] * 4_000))) == 1

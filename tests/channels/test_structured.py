@@ -6,8 +6,10 @@ from proxy.channels.structured import Structured
 from tests.channels.forms import calls_in, scanned
 
 
-def found(text: str, **options: str) -> list[tuple[str, str]]:
-    scanner = Scanner(Structured(ChannelOptions(**options)).rules)
+def found(text: str, name_field: str = "", arguments_field: str = "") -> list[tuple[str, str]]:
+    scanner = Scanner(
+        Structured(ChannelOptions(name_field=name_field, arguments_field=arguments_field)).rules
+    )
     scanner.feed(text)
     scanner.end()
     return calls_in(scanner)
@@ -23,7 +25,21 @@ def test_an_answer_that_is_no_call_is_an_answer() -> None:
     """E14: a final answer may come in the same form."""
     assert calls_in(scanned("structured", '{"action": "Final Answer", "action_input": "7"}')) == []
     assert calls_in(scanned("structured", '{"total": 7}')) == []
-    assert calls_in(scanned("structured", '{"action": "read", "action_input": ')) == []
+    assert calls_in(scanned("structured", '{"report": {"tool": "read", "args": {}}}')) == []
+
+
+def test_a_call_that_is_cut_off_is_refused() -> None:
+    """Fail closed: some parsers close what is left open."""
+    assert [name for name, _ in calls_in(scanned("structured", '{"action": "read", "action_input": '))] == [
+        "unreadable_call"
+    ]
+
+
+def test_a_finish_that_is_configured_as_a_tool_is_one() -> None:
+    scanner = Scanner(Structured(ChannelOptions(tools=("respond",))).rules)
+    scanner.feed('{"action": "respond", "action_input": "7"}')
+    scanner.end()
+    assert calls_in(scanner) == [("respond", '{"input": "7"}')]
 
 
 def test_text_for_a_tool_is_its_one_input() -> None:
