@@ -39,7 +39,7 @@ class Rule:
     at_line: bool = False
     """Counts only at the beginning of a line."""
     at_start: bool = False
-    """Counts only as the first thing in the text."""
+    """Counts only as the first thing in the text, but for white space and backticks."""
     keeps_closer: bool = True
     """The closer is part of the region."""
     then: str = ""
@@ -85,7 +85,7 @@ class Scanner:
         self._from = 0  # where the next opener is looked for
         self._open: tuple[Rule, int, int] | None = None  # rule, start, where its body begins
         self._searched = 0  # up to where no closer was found
-        self._blank = 0  # the text begins with so much white space at least
+        self._blank = 0  # the text begins with so much white space and backticks at least
         self._read_again = 0  # characters of bodies that were none
         self._tried = 0  # how much of the text was tried as a call as it is
         self.text = ""
@@ -226,7 +226,7 @@ class Scanner:
 
     def _fits(self, rule: Rule, start: int) -> bool:
         if rule.at_start:
-            while self._blank < start and self.text[self._blank].isspace():
+            while self._blank < start and (self.text[self._blank].isspace() or self.text[self._blank] == "`"):
                 self._blank += 1
             return self._blank == start
         if rule.at_line:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from . import ChannelOptions
     from .scanner import Proposed
 
+_BEHIND = " \t\r\n`"
+
 
 class Structured(PlainChannel):
     """See the file's head."""
@@ -34,7 +36,7 @@ class Structured(PlainChannel):
         )
 
     def _object(self, text: str) -> list[Proposed] | None:
-        return self.acting(suspected("{" + text, self._fields))
+        return self.acting(suspected("{" + text.rstrip(_BEHIND), self._fields))
 
     def _list(self, text: str) -> list[Proposed] | None:
-        return self.acting(suspected("[" + text, self._fields))
+        return self.acting(suspected("[" + text.rstrip(_BEHIND), self._fields))

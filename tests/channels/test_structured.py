@@ -1,5 +1,13 @@
 """A whole answer in JSON that stands for a call (C5)."""
 
+import json
+
+from hypothesis import given, strategies as st
+from langchain_classic.agents.output_parsers import JSONAgentOutputParser
+from langchain_classic.agents.structured_chat.output_parser import StructuredChatOutputParser
+from langchain_core.agents import AgentAction
+from langchain_core.exceptions import OutputParserException
+
 from proxy.channels import ChannelOptions
 from proxy.channels.scanner import Scanner
 from proxy.channels.structured import Structured
@@ -46,3 +54,39 @@ def test_text_for_a_tool_is_its_one_input() -> None:
     assert calls_in(scanned("structured", '{"action": "read", "action_input": "4"}')) == [
         ("read", '{"input": "4"}')
     ]
+
+
+CALL = {"action": "delete", "action_input": "x"}
+PIECES = [
+    "```",
+    "json",
+    "\n",
+    " ",
+    "{",
+    "}",
+    ",",
+    ":",
+    '"action"',
+    '"delete"',
+    '"action_input"',
+    '"x"',
+    "[",
+    "]",
+    "`",
+]
+PIECES += [json.dumps(CALL), json.dumps(CALL)[:-1], '{"action":"delete"}', "Well."]
+PARSERS = (JSONAgentOutputParser(), StructuredChatOutputParser())
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from(PARSERS))
+def test_what_lenient_parsers_would_run_is_found(
+    pieces: list[str], parser: JSONAgentOutputParser | StructuredChatOutputParser
+) -> None:
+    """C5, promise 4: they close what is open, and take what they like out of a text."""
+    text = "".join(pieces)
+    try:
+        would = parser.parse(text)
+    except (OutputParserException, TypeError):
+        return
+    if isinstance(would, AgentAction) and would.tool == "delete":
+        assert {name for name, _ in calls_in(scanned("structured", text))} & {"delete", "unreadable_call"}
