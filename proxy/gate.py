@@ -124,6 +124,7 @@ class Gate:
         with being_read():
             turn = incoming.dialect.parse_response(body, fresh_call_id)
             state = await self._judge.kept(incoming, trace, run, body)
+            turn = state.listener.turn(turn)
         refused = {call.id: text for call, text in kept.owed}
         known = {*refused, *(call.id for call in kept.open)}
         fresh = [call for call in turn.calls if call.id not in known]
@@ -136,7 +137,8 @@ class Gate:
         await self._endings.keep(state, replace(turn, is_kept=True), shown, owed)
         note = "\n".join(dict.fromkeys(text for _, text in owed))
         with being_read():
-            body = incoming.dialect.edit_response(body, turn, {call.key for call, _ in owed}, note, ())
+            keys = {call.key for call, _ in owed}
+            body = state.listener.edited(incoming.dialect, body, turn, keys, note, ())
         return Reply(answer.status, list(answer.headers), body)
 
     # --- act ------------------------------------------------------------------------------------------------

@@ -106,7 +106,9 @@ class Judge:
     async def kept(self, incoming: Incoming, trace: RequestTrace, run: Run, answer: bytes) -> State:
         """Where an answer stands that the provider kept, and that is now fetched. Raises Malformed."""
         request = incoming.dialect.parse_kept(answer)
-        return await self._state(incoming, trace, request, run, is_new=False)
+        state = await self._state(incoming, trace, request, run, is_new=False)
+        state.listener = listener_for(self._settings.channels, incoming.caller.identity.agent)
+        return state
 
     async def _may_go_on(self, identity: Identity, request: Request) -> None:
         """Raises ClientFault where what is asked of the provider's memory is not allowed here."""

@@ -131,7 +131,7 @@ def _left_open(facts: Facts) -> Iterator[MissingResult]:
         return
     there = {result.call_id for message in facts.request.messages for result in message.results}
     for call in kept.open:
-        if call.id not in there:
+        if call.id not in there and not call.channel:
             yield MissingResult(-1, call, NO_RESULT)
 
 

@@ -100,7 +100,7 @@ def base_edit(facts: Facts) -> RequestEdit:
     return RequestEdit(
         keep_tools=keep,
         ask_usage=facts.request.stream and not facts.request.asks_usage,
-        owed=kept.owed if kept else (),
+        owed=tuple(owed for owed in kept.owed if not owed[0].channel) if kept else (),
         previous=kept.actual if kept and kept.actual != kept.shown else None,
         results=rendered_results(
             facts.request.messages,
