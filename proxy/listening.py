@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .channels.scanner import UNREADABLE, Scanner
-from .core.messages import CallReady, Exchange, Role, TextExchange, Tool
+from .channels.scanner import Scanner
+from .core.messages import UNREADABLE, CallReady, Exchange, Role, TextExchange, Tool
 from .heard_text import (
     FIRST_SLOT,
     HeardText,

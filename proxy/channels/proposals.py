@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proxy.core.json_text import NotOneObject, elements, members, read_object, value_at
-
-from .scanner import UNREADABLE
+from proxy.core.messages import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from proxy.core.messages import UNREADABLE
+
 from . import Past
 from .plain import OBSERVATION, PlainChannel
 from .proposals import in_fence, one_input, unreadable
-from .scanner import UNREADABLE, Rule
+from .scanner import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from proxy.core.messages import UNREADABLE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Proposed = tuple[str, str]
 """Name and arguments of a call in text."""
 
-UNREADABLE = "unreadable_call"
-"""The name of a call that is marked as one and cannot be read: nobody offers such a tool, so it is refused."""
 _FILLER = 64
 """Characters: what stands between an opener and what has to follow it is no longer than this; more is looked into."""
 _READ_AGAIN = 128

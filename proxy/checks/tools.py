@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.core.messages import ChoiceMode, ToolKind
+from proxy.core.messages import UNREADABLE, ChoiceMode, ToolKind
 from proxy.core.verdicts import Action, Verdict
 
 from .names import listed, spelled
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from proxy.core.verdicts import Facts
 
 ALLOW_LIST = "allow_list"
+UNREAD = "The call could not be read. Write one call at a time, exactly in the form that was asked for, and nothing behind it."
 
 
 class ToolsCheck:
@@ -104,8 +105,10 @@ def usable(facts: Facts) -> list[str]:
 def _refusal(facts: Facts, call: ToolCall) -> tuple[str, str, str] | None:
     """Check, code and message; None: the call may be made as far as its name goes."""
     allowed, choice = facts.decision.allowed_tools, facts.request.tool_choice
+    if call.channel and call.name == UNREADABLE:
+        return "tools.unknown", "tool_unknown", UNREAD
     shown = spelled(call.name)
-    instead = _instead(facts)
+    instead = _instead(facts, call)
     server = _server(facts, call)
     is_offered = any(tool.name == call.name and tool.kind is call.kind for tool in facts.request.tools)
     if not (is_offered or server):
@@ -134,8 +137,10 @@ def _server(facts: Facts, call: ToolCall) -> str:
     return next((name for name in hosted if call.name.startswith(f"{name}.")), "")
 
 
-def _instead(facts: Facts) -> str:
+def _instead(facts: Facts, call: ToolCall) -> str:
     names = usable(facts)
+    if not names and call.channel:
+        return "Use another tool, or answer without tools."  # There are others that only the agent's prompt names.
     if not names:
         return "No tool can be used: answer without tool calls, and say what is missing."
     return f"You can use exactly these names: {listed(names)}. Use one of them, or answer without tools."

@@ -72,6 +72,10 @@ class ToolChoice:
     names: tuple[str, ...] = ()
 
 
+UNREADABLE = "unreadable_call"
+"""The name of a call in text that is marked as one and cannot be read: nobody offers such a tool, so it is refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call that the model proposes (or proposed, in a history). `arguments` is the exact text the tool gets."""

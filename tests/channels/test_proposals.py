@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.channels.proposals import in_fence, marked, one_input, proposed, suspected, xml_call
-from proxy.channels.scanner import UNREADABLE
+from proxy.core.messages import UNREADABLE
 
 
 @pytest.mark.parametrize(

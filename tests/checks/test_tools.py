@@ -4,7 +4,7 @@ import pytest
 
 from proxy.checks import judge_calls, judge_request
 from proxy.checks.tools import usable
-from proxy.core.messages import ChoiceMode, Tool, ToolChoice, ToolKind
+from proxy.core.messages import UNREADABLE, ChoiceMode, Tool, ToolChoice, ToolKind
 from proxy.core.verdicts import Action, Decision
 from tests.checks.build import call, codes, enforced, facts, request
 
@@ -168,3 +168,18 @@ def test_a_tool_that_the_provider_runs_cannot_borrow_an_allowed_name() -> None:
     offered = request(tools=(Tool("read_repo", ToolKind.HOSTED), Tool("read_repo")))
     said = judge_request(facts(request=offered, decision=READ_ONLY))
     assert ("tool_ambiguous", Action.DENY) in [(each.code, each.action) for each in said]
+
+
+def test_a_call_in_text_that_cannot_be_read_is_to_be_written_again() -> None:
+    """C4, C5: what the model can mend goes back to it as how to mend it, whatever is on offer."""
+    for offered in (TWO, request(tools=()), request(tools=(UNREADABLE,))):
+        (verdict, *_) = judge_calls(facts(call(UNREADABLE, channel="react"), request=offered))
+        assert (verdict.code, verdict.action) == ("tool_unknown", Action.REASK)
+        assert "one call at a time" in verdict.message
+
+
+def test_a_model_whose_tools_are_described_in_words_may_use_another() -> None:
+    """C5, D5."""
+    asked, decision = request(tools=("delete_repo",)), READ_ONLY
+    (verdict,) = judge_calls(facts(call("delete_repo", channel="react"), request=asked, decision=decision))
+    assert "Use another tool" in verdict.message
