@@ -84,23 +84,26 @@ class HeardText:
                 event.text for event in frame.events if isinstance(event, TextDelta) and event.choice == 0
             )
             start = len(self.scanner.text)
-            if said:
+            # What was judged has ended: nothing can be added to it.
+            is_behind = said and self._ended and self.scanner.regions
+            if said and not is_behind:
                 self.scanner.feed(said)
+                self._ended = False
             if any(
                 isinstance(event, StreamEnded | StreamFailed)
                 or (isinstance(event, ChoiceEnded) and event.choice == 0)
                 for event in frame.events
             ):
                 self._end()
-            self._waiting.append(_Kept(frame, start, len(self.scanner.text)))
+            shown = replace(frame, shown="") if is_behind else frame
+            self._waiting.append(_Kept(shown, start, len(self.scanner.text)))
             self._bytes += len(frame.raw)
             out += self._released()
         return out
 
     def _end(self) -> None:
-        if not self._ended:
-            self._ended = True
-            self.scanner.end()
+        self._ended = True
+        self.scanner.end()
 
     def _released(self) -> list[Frame]:
         for region in self.scanner.regions[len(self._calls) :]:

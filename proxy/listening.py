@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from .channels.scanner import Scanner
+from .channels.scanner import Scanner, defused
 from .core.messages import UNREADABLE, CallReady, Exchange, Role, TextExchange, Tool
 from .heard_text import (
     FIRST_SLOT,
@@ -45,7 +45,7 @@ class Listener:
         self._channels: tuple[Channel, ...] = tuple(one.channel() for one in settings)
         self._tools = tuple(dict.fromkeys(name for one in settings for name in one.tools))
         self._defused = tuple(
-            rule.opener
+            rule
             for one, channel in zip(settings, self._channels, strict=True)
             if one.defuse
             for rule in channel.rules
@@ -85,10 +85,7 @@ class Listener:
 
     def defused(self, text: str) -> str:
         """The text of a result in which no mark of a channel is whole."""
-        for opener in self._defused:
-            if opener in text:
-                text = text.replace(opener, f"{opener[0]}\u200b{opener[1:]}")
-        return text
+        return defused(text, self._defused)
 
     @property
     def defuses(self) -> bool:

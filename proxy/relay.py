@@ -102,8 +102,12 @@ class Relay:
                 self.failed = event.problem
 
     def _hear(self, *frames: Frame) -> None:
-        events = [event for frame in frames for event in frame.events]
-        self._said += [event.text for event in events if isinstance(event, TextDelta) and event.choice == 0]
+        for frame in frames:
+            if frame.shown is not None:
+                self._said.append(frame.shown)
+                continue
+            said = (event for event in frame.events if isinstance(event, TextDelta) and event.choice == 0)
+            self._said += [event.text for event in said]
 
     def end(self) -> bytes:
         """The stream is over. Held frames of calls that never became whole are dropped, and the agent is told."""

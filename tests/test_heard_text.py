@@ -88,3 +88,31 @@ def test_a_call_that_never_ends_is_given_to_the_gate_as_one_that_is_too_large() 
 def test_edits_are_applied_within_a_piece() -> None:
     edits = [(2, 6, "-"), (8, 9, "")]
     assert "".join(applied_edits("0123456789"[at : at + 3], at, edits) for at in (0, 3, 6, 9)) == "01-679"
+
+
+class AfterTheEnd(Pieces):
+    """A stream that says more after its choice has ended."""
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        if chunk == b"end":
+            return self.end()
+        return super().feed(chunk)
+
+
+def test_nothing_is_added_to_a_call_after_the_end() -> None:
+    """Promise 5: the agent would run what was never judged."""
+    reader = HeardText(AfterTheEnd(), scanner_of("react"))
+    call = "Action: read\nAction Input: a"
+    frames = [
+        frame for chunk in (call, "end", "; and b") for frame in reader.feed(chunk.encode())
+    ] + reader.end()
+    assert [frame.shown for frame in frames[:3]] == [None, None, ""]
+    assert [call.arguments for call in reader.turn().calls] == ['{"input": "a"}']
+
+
+def test_text_after_the_end_is_listened_to_like_any_other() -> None:
+    """Fail closed: and none of it is lost."""
+    reader = HeardText(AfterTheEnd(), scanner_of("tags"))
+    frames = [frame for chunk in ("So.", "end", CALL) for frame in reader.feed(chunk.encode())] + reader.end()
+    assert b"".join(frame.raw for frame in frames) == f"So.end{CALL}end".encode()
+    assert [call.name for call in reader.turn().calls] == ["read"]

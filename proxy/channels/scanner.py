@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from proxy.core.messages import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 Proposed = tuple[str, str]
 """Name and arguments of a call in text."""
 
+_NO_WIDTH = "\u200b"
 _FILLER = 64
 """Characters: what stands between an opener and what has to follow it is no longer than this; more is looked into."""
 _READ_AGAIN = 128
@@ -182,7 +183,15 @@ class Scanner:
         self.settled = self._from = len(self.text) if ended else self._plain_until()
         return False
 
-    def _rule_at(self, start: int) -> Rule | None:
+    def marks(self) -> Iterator[int]:
+        """Where openers stand and count, whatever is behind them, and those of results too."""
+        at = 0
+        while found := self._openers.search(self.text, at):
+            if self._rule_at(found.start(), marks=True) is not None:
+                yield found.start()
+            at = found.start() + 1
+
+    def _rule_at(self, start: int, *, marks: bool = False) -> Rule | None:
         """The rule whose opener stands here and counts here."""
         return next(
             (
@@ -191,7 +200,7 @@ class Scanner:
                 if self.text.startswith(rule.opener, start)
                 and self._fits(rule, start)
                 and self._follows(rule, start)
-                and (rule.read is not None or self.regions)
+                and (rule.read is not None or self.regions or marks)
             ),
             None,
         )
@@ -251,3 +260,15 @@ class Scanner:
             return closer.start(), closer.end() if rule.keeps_closer else closer.start()
         self._searched = len(self.text)
         return (len(self.text), len(self.text)) if ended else None
+
+
+def defused(text: str, rules: Sequence[Rule]) -> str:
+    """A text that is no answer, in which no mark counts any more: behind the first letter of each stands a space without
+    width."""
+    scanner = Scanner([rule for rule in rules if not rule.at_start])
+    scanner.text = text
+    out, at = [], 0
+    for place in scanner.marks():
+        out += [text[at : place + 1], _NO_WIDTH]
+        at = place + 1
+    return "".join([*out, text[at:]])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.channels import CHANNELS, ChannelOptions
-from proxy.channels.scanner import Rule, Scanner
+from proxy.channels.scanner import Rule, Scanner, defused
 from tests.channels.forms import CASES, calls_in, scanned, scanner_of
 
 each_case = pytest.mark.parametrize(("name", "text", "calls"), CASES)
@@ -107,3 +107,29 @@ def test_texts_made_to_be_read_over_and_over_cost_no_more(name: str, text: str) 
 def test_a_text_that_grows_is_not_tried_as_a_whole_each_time() -> None:
     """Linear: code without a fence, line by line."""
     assert len(calls_in(scanned("fences", *["x = 1\n"] * 4_000))) == 1
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@given(st.lists(st.sampled_from([text for _, text, _ in CASES] + ["`", "Action", ":", "<", " "]), max_size=4))
+def test_a_defused_text_holds_no_call(name: str, pieces: list[str]) -> None:
+    """C6, C9: whatever was in it; what was no mark stays as it is."""
+    text = "".join(pieces)
+    rules = [rule for rule in CHANNELS[name](ChannelOptions()).rules if not rule.at_start]
+    harmless = defused(text, rules)
+    assert harmless.replace("\u200b", "") == text.replace("\u200b", "")
+    assert defused(harmless, rules) == harmless
+    scanner = Scanner(rules)
+    scanner.feed(harmless)
+    scanner.end()
+    assert (scanner.regions, scanner.cut) == ([], None)
+
+
+def test_only_marks_are_defused() -> None:
+    """C9: words and JSON in results stay what they are."""
+    for name, text in (
+        ("react", "Action is taken. {}"),
+        ("structured", '{"tool": "a"}'),
+        ("fences", "```\nx\n```"),
+    ):
+        assert defused(text, CHANNELS[name](ChannelOptions()).rules) == text
+    assert defused("Action: x", CHANNELS["react"](ChannelOptions()).rules) == "A\u200bction: x"
