@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from .channels.scanner import Scanner, defused
-from .core.messages import UNREADABLE, CallReady, Exchange, Role, TextExchange, Tool
+from .core.messages import UNREADABLE, CallDelta, CallReady, Exchange, Role, TextExchange, Tool
 from .heard_text import (
     FIRST_SLOT,
     HeardText,
@@ -180,11 +180,12 @@ class Listener:
         native = set(refused) - in_text
         scanner = self._scanned(plain.text)
         edits = list(self._edits(scanner, in_text, note, len(turn.calls) == len(refused)))
-        body = dialect.rewrite_response(body, applied_edits(plain.text, 0, edits)) if edits else body
+        text = applied_edits(plain.text, 0, edits)
+        body = dialect.rewrite_response(body, text) if edits else body
         calls = tuple(call for call in turn.calls if not call.channel)
-        return dialect.edit_response(
-            body, replace(turn, calls=calls), native, note if native else "", earlier
-        )
+        left = replace(turn, text=text, calls=calls)
+        # A refused call in text has the note in its place.
+        return dialect.edit_response(body, left, native, note if native and not in_text else "", earlier)
 
     def spoken(self, turn: Turn) -> Turn:
         """An answer that is given up, with what of its text is no call: the agent may read that."""
@@ -274,13 +275,22 @@ class _TextWriter:
         native = set(refused) - in_text
         ready = {event.call.key for frame in frames for event in frame.events if isinstance(event, CallReady)}
         shown = self._listener.frames(frames, in_text, note, all_refused=ready <= set(refused))
-        if not any(frame.shown is not None for frame in shown):
-            return self._writer.resolved(shown, native, note if native else "")
-        if native or any(key[1] < FIRST_SLOT - 1 for key in ready):
-            # Both kinds at once: what holds text of a refused call goes whole.
-            shown = [frame for frame in shown if frame.shown is None]
-            return self._writer.resolved(shown, native, note)
-        return b"".join(map(self.passed, shown))
+        # A refused call in text has the note in its place.
+        note = "" if in_text else note
+        if not native and not note:
+            return b"".join(map(self.passed, shown))
+        out = bytearray()
+        for is_shown, group in groupby(shown, lambda frame: frame.shown is not None):
+            if is_shown:
+                out += b"".join(map(self.passed, group))
+                continue
+            frames = list(group)
+            calls = any(
+                isinstance(event, CallDelta | CallReady) for frame in frames for event in frame.events
+            )
+            said, note = (note, "") if calls or frames[-1] is shown[-1] else ("", note)
+            out += self._writer.resolved(frames, native, said)
+        return bytes(out)
 
     def abandoned(self, frames: Sequence[Frame], turn: Turn) -> bytes:
         """As the dialect does it."""
