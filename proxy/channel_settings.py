@@ -29,6 +29,8 @@ class ChannelSettings(Part):
     """`structured`: the member that names the tool; empty: the usual ones."""
     arguments_field: str = ""
     """`structured`: the member with the arguments; empty: the usual ones."""
+    final: str = ""
+    """`structured`: the tool name with which the agent's loop ends; answers by program are written so. Empty: they are plain text."""
 
     @field_validator("name")
     @classmethod
@@ -43,5 +45,6 @@ class ChannelSettings(Part):
 
     def channel(self) -> Channel:
         """The channel itself."""
-        options = ChannelOptions(self.code_tool, self.name_field, self.arguments_field, self.tools)
+        names = self.name_field, self.arguments_field, self.final
+        options = ChannelOptions(self.code_tool, *names, tools=self.tools)
         return CHANNELS[self.name](options)

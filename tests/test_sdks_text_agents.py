@@ -1,7 +1,8 @@
-"""Drop-in (F1) for agents that call tools in text: LangChain's ReAct agent and smolagents' code agent (C5, E14)."""
+"""Drop-in (F1) for agents that call tools in text: LangChain's ReAct and JSON agents and smolagents' code agent (C5, E14)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest_asyncio
 
 from proxy.demo import Answer, ScriptedProvider
 from tests.agents import Shop
-from tests.agents.text_agents import run_code, run_react
+from tests.agents.text_agents import run_code, run_json, run_react
 from tests.shelf import Shelf
 from tests.test_sdks import taken
 
@@ -24,6 +25,7 @@ pytestmark = [
 TASK = "Where is my order A1?"
 REACT: list[dict[str, Any]] = [{"name": "react"}]
 CODE: list[dict[str, Any]] = [{"name": "fences", "code_tool": "python"}]
+JSON: list[dict[str, Any]] = [{"name": "structured", "final": "Final Answer"}]
 NO_REFUND = {"org": {"denied_tools": ["refund"]}}
 NO_REFUND_IN_CODE = {"org": {"tools": {"python": {"arguments": {"code": {"not_contains": "refund("}}}}}}
 
@@ -129,3 +131,33 @@ async def test_a_code_agent_never_runs_refused_code(stream: bool, shelf: Shelf, 
         said = await run_code(stage.url, shop := Shop(), TASK, stream=stream)
     assert shop.called == []
     assert "callgate" in said
+
+
+def says(action: str, given: str = "A1") -> Answer:
+    return Answer(f"```json\n{json.dumps({'action': action, 'action_input': given})}\n```")
+
+
+@each_way
+async def test_a_json_agent_works_as_if_nothing_were_between(
+    stream: bool, shelf: Shelf, tmp_path: Path
+) -> None:
+    """F1, C5: and what its tools return is known for results."""
+    script = (says("get_order"), says("get_order", "A2"), says("Final Answer", "It is on its way."))
+    async with shelf.play(tmp_path, NO_REFUND, channels=JSON) as stage:
+        stage.provider.script(*script)
+        assert await run_json(stage.url, shop := Shop(), TASK, stream=stream) == "It is on its way."
+        assert taken(stage.provider)
+        decisions, steps = await stage.decisions(), await stage.records("step")
+    assert shop.called == [("get_order", "A1"), ("get_order", "A2")]
+    assert len({decision["run"] for decision in decisions}) == 1
+    assert [step for step in steps if step["kind"] == "step" and step["status"] != "pending"]
+
+
+@each_way
+async def test_a_json_agent_never_gets_a_refused_call(stream: bool, shelf: Shelf, tmp_path: Path) -> None:
+    """C5, D5: asked again, and one that insists ends with a final answer that its parser takes."""
+    async with shelf.play(tmp_path, NO_REFUND, channels=JSON) as stage:
+        stage.provider.script(says("refund"), says("Final Answer", "No."), *[says("refund")] * 4)
+        assert await run_json(stage.url, shop := Shop(), TASK, stream=stream) == "No."
+        assert "callgate" in await run_json(stage.url, shop, TASK, stream=stream)
+    assert shop.called == []

@@ -24,6 +24,8 @@ class ChannelOptions:
     name_field: str = ""
     arguments_field: str = ""
     """Of a structured answer that stands for a call; empty: the usual ones."""
+    final: str = ""
+    """The name with which a structured answer ends the agent's loop; empty: the usual ones."""
     tools: tuple[str, ...] = ()
     """Tools that are known by name."""
 

@@ -33,8 +33,9 @@ class PlainChannel:
 
     def acting(self, calls: Sequence[Proposed] | None) -> list[Proposed] | None:
         """These calls without those that say the agent is done; None: there is none."""
-        known = self.options.tools
-        return [call for call in calls or () if call[0] in known or call[0].lower() not in FINISH] or None
+        known, final = self.options.tools, self.options.final
+        done = {final.lower()} if final else FINISH
+        return [call for call in calls or () if call[0] in known or call[0].lower() not in done] or None
 
     def json_fences(self, fields: Fields = USUAL) -> tuple[Rule, ...]:
         """Calls as JSON in fences, with or without the word."""

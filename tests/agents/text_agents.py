@@ -1,4 +1,4 @@
-"""Agents that call tools in text: LangChain's ReAct agent and smolagents' code agent, as they come."""
+"""Agents that call tools in text: LangChain's ReAct and JSON agents and smolagents' code agent, as they come."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import warnings
 from typing import Any
 
-from langchain_classic.agents import AgentExecutor, create_react_agent
-from langchain_core.prompts import PromptTemplate
+from langchain_classic.agents import AgentExecutor, create_json_chat_agent, create_react_agent
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
@@ -21,9 +21,31 @@ PROMPT = PromptTemplate.from_template(
 )
 
 
+JSON_PROMPT = ChatPromptTemplate.from_messages(
+    [
+        (
+            "system",
+            "Answer with these tools:\n{tools}\nSay a JSON object: action (one of {tool_names}), action_input.",
+        ),
+        ("human", "{input}"),
+        MessagesPlaceholder("agent_scratchpad"),
+    ]
+)
+
+
 async def run_react(url: str, shop: Shop, task: str, *, stream: bool, key: str = KEY) -> str:
     """LangChain's ReAct agent to its final answer; it keeps its scratchpad in one message of the user."""
+    return await _langchain(create_react_agent, PROMPT, url, shop, task, stream=stream, key=key)
 
+
+async def run_json(url: str, shop: Shop, task: str, *, stream: bool, key: str = KEY) -> str:
+    """LangChain's JSON agent to its final answer: each answer of the model is an object that names an action."""
+    return await _langchain(create_json_chat_agent, JSON_PROMPT, url, shop, task, stream=stream, key=key)
+
+
+async def _langchain(
+    creates: Any, prompt: Any, url: str, shop: Shop, task: str, *, stream: bool, key: str
+) -> str:
     @tool
     async def get_order(order_id: str) -> str:
         """Looks up an order."""
@@ -38,7 +60,7 @@ async def run_react(url: str, shop: Shop, task: str, *, stream: bool, key: str =
         model=MODELS["openai"], base_url=f"{url}/v1", api_key=key, streaming=stream, max_retries=0
     )
     tools = [get_order, refund]
-    agent = create_react_agent(model, tools, PROMPT)
+    agent = creates(model, tools, prompt)
     done = await AgentExecutor(agent=agent, tools=tools, max_iterations=6).ainvoke({"input": task})
     return str(done["output"])
 

@@ -90,3 +90,21 @@ def test_what_lenient_parsers_would_run_is_found(
         return
     if isinstance(would, AgentAction) and would.tool == "delete":
         assert {name for name, _ in calls_in(scanned("structured", text))} & {"delete", "unreadable_call"}
+
+
+def test_an_answer_by_program_ends_the_loop_where_it_is_said_how() -> None:
+    """E14: a parser takes it for the final answer; without a name for that, it is text."""
+    answer = JSONAgentOutputParser().parse(
+        Structured(ChannelOptions(final="Final Answer")).answer("Stopped.")
+    )
+    assert answer.return_values == {"output": "Stopped."}  # type: ignore[union-attr]  # what this parser gives here is a finish
+    assert Structured(ChannelOptions()).answer("Stopped.") == "Stopped."
+    assert '"step": "done"' in Structured(ChannelOptions(name_field="step", final="done")).answer("x")
+
+
+def test_results_in_langchains_form_are_results() -> None:
+    text = "TOOL RESPONSE:\n---------------------\n7 pieces\n\nUSER'S INPUT\n--------------------\n\nOkay, so what"
+    channel = Structured(ChannelOptions())
+    assert channel.results(text) == ["7 pieces"]
+    assert channel.results("Observation: 7") == ["7"]
+    assert channel.results("The TOOL RESPONSE:") == []
