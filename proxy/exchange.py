@@ -9,7 +9,7 @@ from typing import Protocol
 from multidict import MultiMapping
 
 from proxy.core.messages import Problem
-from proxy.dialects import Dialect
+from proxy.dialects import Dialect, Route
 from proxy.identity import Caller
 from proxy.provider_settings import setting_name
 
@@ -54,8 +54,8 @@ class Gatekeeper(Protocol):
     async def reply(self, incoming: Incoming) -> Reply:
         """Answers a guarded request. Raises only the four faults."""
 
-    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
-        """Answers a request about an answer that the provider keeps. `judged`: what comes back is that answer."""
+    async def kept(self, incoming: Incoming, answer_id: str, route: Route) -> Reply:
+        """Answers a request about an answer that the provider keeps (decoded id; empty: the route has none)."""
 
     async def pass_through(self, incoming: Incoming) -> Reply:
         """Lets an unguarded request through. Raises only the four faults."""

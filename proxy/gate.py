@@ -8,32 +8,35 @@ Laws:
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from .bodies import chunks_of, only_bytes
 from .core.actions import Answer, AskAgain, Release
 from .core.limits import Reservation, Shortage, one_round_more
 from .core.messages import Problem
 from .core.reports import refusal_text
-from .core.runs import Outcome
+from .core.runs import KeptAnswer, Outcome
 from .endings import OK, Endings, as_shown, headers_of
 from .errors import ClientFault, Fault, UpstreamFault
 from .exchange import Reply, problem_reply
 from .judging import UNKNOWN_ANSWER, Judge
+from .kept_paths import renamed, unstreamed
 from .providers import held_by
 from .relay import Relay
 from .rounds import Round, being_read, is_answer
 from .upstream import UpstreamRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from .core.actions import CallsMove
     from .core.messages import ToolCall, Turn
     from .core.runs import Run
-    from .dialects import Reader, Writer
+    from .dialects import Reader, Route, Writer
     from .exchange import Incoming
     from .judging import Parts
     from .telemetry import RequestTrace
@@ -49,6 +52,11 @@ def fresh_call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
+def _letters(call: ToolCall) -> tuple[str, str, str]:
+    """What was judged of a call: the same id with other arguments is another call."""
+    return call.id, call.name, call.arguments
+
+
 class Gate:
     """Guards the turns of all agents."""
 
@@ -60,6 +68,7 @@ class Gate:
         self._clock = parts.clock
         self._judge = Judge(parts)
         self._endings = Endings(parts.settings, parts.ledger, parts.clock)
+        self._fetching: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def reply(self, incoming: Incoming) -> Reply:
         """Answers one guarded request. A fault becomes an error in the dialect's own shape."""
@@ -91,55 +100,79 @@ class Gate:
         trace.finish(answer.status)
         return Reply(answer.status, list(answer.headers), chunks_of(answer))
 
-    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
-        """A request about an answer that the provider keeps: for the caller it was made for. `judged`: what comes back
-        is that answer, so its calls are judged where they were not yet, and refused ones are taken out of it."""
+    async def kept(self, incoming: Incoming, answer_id: str, route: Route) -> Reply:
+        """A request about an answer that the provider keeps: for the caller it was made for. Where what comes back is that
+        answer, its calls are judged where they were not yet, and refused ones are taken out of it."""
         trace = self._parts.telemetry.request(incoming)
         try:
-            run = await self._judge.keeper(incoming, answer_id, judged=judged)
-            if run is None:
-                # A conversation that was just made has no answer yet.
-                return await self.pass_through(incoming)
-            reply = await self._fetched(incoming, trace, run, answer_id, judged=judged)
+            if route.made_id is not None:
+                reply = await self._made(incoming, route.made_id)
+            else:
+                unstreamed(incoming.path, route.unstreamed)
+                run = await self._judge.keeper(incoming, answer_id, judged=route.judged)
+                reply = await self._fetched(incoming, trace, run, answer_id, judged=route.judged)
         except Fault as fault:
             trace.finish(fault.status, fault.code)
             return problem_reply(incoming.dialect, Problem(fault.status, fault.code, fault.message))
         trace.finish(reply.status)
         return reply
 
+    async def _made(self, incoming: Incoming, id_in: Callable[[bytes], str]) -> Reply:
+        """Something without calls is made at the provider, and is its caller's from then on."""
+        answer, body = await self._asked(incoming)
+        if is_answer(answer):
+            with being_read():
+                made = id_in(body)
+            kept = KeptAnswer(made, made, provider=incoming.named)
+            await self._ledger.own(incoming.caller.identity, kept, incoming.dialect.name)
+        return Reply(answer.status, list(answer.headers), body)
+
+    async def _asked(self, incoming: Incoming) -> tuple[UpstreamAnswer, bytes]:
+        sent = UpstreamRequest.of(incoming, incoming.body, self._settings)
+        answer = await self._parts.upstream.send(sent)
+        return answer, await answer.read(self._settings.max_body_bytes)
+
     async def _fetched(
-        self, incoming: Incoming, trace: RequestTrace, run: Run, shown: str, *, judged: bool
+        self, incoming: Incoming, trace: RequestTrace, run: Run | None, shown: str, *, judged: bool
     ) -> Reply:
-        kept = run.kept_as(shown)
-        if kept is None or not kept.actual:
+        kept = run.kept_as(shown) if run is not None else None
+        if kept is not None and kept.actual:
+            incoming = held_by(incoming, kept.provider, self._settings)
+            incoming = replace(incoming, path=renamed(incoming.path, shown, kept.actual))
+        elif kept is not None or judged:
             raise ClientFault(UNKNOWN_ANSWER, status=404, code="unknown_answer")
-        incoming = held_by(incoming, kept.provider, self._settings)
-        path, mark, query = incoming.path.partition("?")
-        path = "/".join(kept.actual if part == shown else part for part in path.split("/"))
-        asked = replace(incoming, path=f"{path}{mark}{query}")
-        answer = await self._parts.upstream.send(UpstreamRequest.of(asked, asked.body, self._settings))
-        body = await answer.read(self._settings.max_body_bytes)
-        if not judged or not is_answer(answer):
+        answer, body = await self._asked(incoming)
+        if run is None or not judged or not is_answer(answer):
             return Reply(answer.status, list(answer.headers), body)
+        # Of several that fetch it at once, one judges its calls; the others find what was decided.
+        async with self._fetching.setdefault(run.id, asyncio.Lock()):
+            run = await self._ledger.keeper(shown) or run
+            body = await self._judged(incoming, trace, run, shown, body)
+        return Reply(answer.status, list(answer.headers), body)
+
+    async def _judged(
+        self, incoming: Incoming, trace: RequestTrace, run: Run, shown: str, body: bytes
+    ) -> bytes:
+        """The kept answer less its refused calls. Calls that were judged before, letter by letter, are not judged again."""
+        kept = run.kept_as(shown) or KeptAnswer(shown, shown)
         with being_read():
             turn = incoming.dialect.parse_response(body, fresh_call_id)
             state = await self._judge.kept(incoming, trace, run, body)
             turn = state.listener.turn(turn)
-        refused = {call.id: text for call, text in kept.owed}
-        known = {*refused, *(call.id for call in kept.open)}
-        fresh = [call for call in turn.calls if call.id not in known]
+        refused = {_letters(call): text for call, text in kept.owed}
+        known = {*refused, *map(_letters, kept.open)}
+        fresh = [call for call in turn.calls if _letters(call) not in known]
         if fresh:
             move = await self._judge.calls(state, fresh, others_left=True)
             why = move.refused if isinstance(move, Release) else dict.fromkeys(range(len(fresh)))
             for place, verdict in why.items():
-                refused[fresh[place].id] = refusal_text(verdict) if verdict else NOT_RUN
-        owed = tuple((call, refused[call.id]) for call in turn.calls if call.id in refused)
+                refused[_letters(fresh[place])] = refusal_text(verdict) if verdict else NOT_RUN
+        owed = tuple((call, refused[_letters(call)]) for call in turn.calls if _letters(call) in refused)
         await self._endings.keep(state, replace(turn, is_kept=True), shown, owed)
         note = "\n".join(dict.fromkeys(text for _, text in owed))
         with being_read():
             keys = {call.key for call, _ in owed}
-            body = state.listener.edited(incoming.dialect, body, turn, keys, note, ())
-        return Reply(answer.status, list(answer.headers), body)
+            return state.listener.edited(incoming.dialect, body, turn, keys, note, ())
 
     # --- act ------------------------------------------------------------------------------------------------
 

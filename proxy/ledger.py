@@ -237,7 +237,26 @@ class Ledger:
     async def keeper(self, shown: str) -> Run | None:
         """The run, of whatever caller, whose answer the provider keeps under what its agent knows by this id."""
         found = await self._store.find([owner_key(shown)])
-        return next((run for run in found if run.kept_as(shown)), None)
+        # Of old answers the run remembers no more than whose they are.
+        return next((run for run in found if run.kept_as(shown)), found[0] if found else None)
+
+    async def own(self, identity: Identity, kept: KeptAnswer, dialect: str) -> None:
+        """What was made at the provider, and has no answer in it yet, is this caller's; nothing where it has an owner."""
+        if await self.keeper(kept.shown) is not None:
+            return
+        now = self._clock()
+        run = Run(
+            id=f"run_{secrets.token_hex(12)}",
+            identity_key=identity.key,
+            started_at=now,
+            turn_started_at=now,
+            last_seen_at=now,
+            dialect=dialect,
+            kept=(kept,),
+            # Things may be put into it that this proxy does not see.
+            state_lost=True,
+        )
+        await self._store.create(run, [kept_key(identity.key, kept.shown), owner_key(kept.shown)])
 
     async def keep_answers(self, run: Run, kept: Sequence[KeptAnswer]) -> Run:
         """Remembers what the provider keeps, and that it belongs to this run."""

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from urllib.parse import unquote
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError, HttpVersion11
@@ -163,7 +164,7 @@ class AgentSide:
         if route.guarded:
             return await self._gate.reply(incoming)
         if route.kind is RouteKind.KEPT:
-            return await self._gate.kept(incoming, found.holes.get("answer", ""), judged=route.judged)
+            return await self._gate.kept(incoming, unquote(found.holes.get("answer", "")), route)
         return await self._gate.pass_through(incoming)
 
     def _incoming(self, request: web.BaseRequest, found: Found, *, guarded: bool) -> Incoming:

@@ -796,3 +796,24 @@ async def test_only_a_few_kept_answers_are_remembered(ledger: Ledger) -> None:
     assert run.kept_as("resp_0") is None
     assert run.kept_as(f"resp_{KEPT + 2}") is not None
     assert run.kept_as("") is None
+
+
+async def test_an_answer_that_is_too_old_to_be_remembered_still_has_its_owner(ledger: Ledger) -> None:
+    """F2: else another caller could go on from it as from nobody's."""
+    run = (await ledger.open(ALICE, request(user("Where is A?")))).run
+    for number in range(KEPT + 1):
+        run = await ledger.keep_answers(run, [KeptAnswer(f"resp_{number}", f"resp_{number}")])
+    owner = await ledger.keeper("resp_0")
+    assert owner is not None
+    assert owner.identity_key == ALICE.key
+
+
+async def test_what_a_caller_made_is_its_own_before_anything_is_in_it(ledger: Ledger) -> None:
+    """F2: whoever says later to have made it changes nothing."""
+    await ledger.own(ALICE, KeptAnswer("conv_1", "conv_1"), "openai-responses")
+    await ledger.own(BOB, KeptAnswer("conv_1", "conv_1"), "openai-responses")
+    owner = await ledger.keeper("conv_1")
+    assert owner is not None
+    assert owner.identity_key == ALICE.key
+    first = await ledger.open(ALICE, replace(request(user("Hello.")), previous="conv_1"))
+    assert (first.run.id, first.run.turn) == (owner.id, 1)

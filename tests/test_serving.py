@@ -13,7 +13,7 @@ import pytest
 from proxy.admin import Readiness
 from proxy.config import SettingsFault
 from proxy.core.messages import Request
-from proxy.dialects import DIALECTS
+from proxy.dialects import DIALECTS, Route
 from proxy.exchange import Incoming, Reply
 from proxy.serving import Started, serve
 from proxy.settings import Settings
@@ -36,8 +36,8 @@ class PausedGate:
         writer = DIALECTS[0].writer(Request(DIALECTS[0].name, "", ()), "")
         return Reply(200, [("content-type", "text/event-stream")], self._body(), writer.failed)
 
-    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
-        raise AssertionError(incoming.path, answer_id, judged)
+    async def kept(self, incoming: Incoming, answer_id: str, route: Route) -> Reply:
+        raise AssertionError(incoming.path, answer_id, route)
 
     async def pass_through(self, incoming: Incoming) -> Reply:
         del incoming

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
-from proxy.dialects import DIALECTS
+from proxy.dialects import DIALECTS, Route
 from proxy.exchange import Incoming, Reply
 from proxy.server import AgentSide, runner_of
 from proxy.settings import Settings, setting_name
@@ -64,7 +64,7 @@ class NoGate:
     async def reply(self, incoming: Incoming) -> Reply:
         raise AssertionError(incoming.path)
 
-    async def kept(self, incoming: Incoming, answer_id: str, *, judged: bool) -> Reply:
+    async def kept(self, incoming: Incoming, answer_id: str, route: Route) -> Reply:
         raise AssertionError(incoming.path)
 
     async def pass_through(self, incoming: Incoming) -> Reply:

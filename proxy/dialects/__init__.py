@@ -24,7 +24,7 @@ class RouteKind(StrEnum):
     """A model request: parsed and judged, and so is its answer."""
     KEPT = "kept"
     """About one answer that the provider keeps, named by `{answer}` in the path: only for the identity that it was made
-    for; an answer that comes back is judged like any other."""
+    for (without `{answer}`: makes something that the provider keeps, from then on its caller's); an answer that comes back is judged like any other."""
     PASSED = "passed"
     """Carries no calls: passes through unread."""
     REFUSED = "refused"
@@ -42,6 +42,10 @@ class Route:
     """Why it is refused, in a few words."""
     judged: bool = True
     """Of a kept answer: what comes back is the answer itself."""
+    unstreamed: str = ""
+    """Of a kept answer: the parameter that would ask for it as a stream, which nobody could judge."""
+    made_id: Callable[[bytes], str] | None = None
+    """Of a kept route without `{answer}`: reads the id of what was made from what comes back. Raises Malformed."""
     encoded_slash: bool = False
     """What stands for a hole may hold `%2F`, as the ids of some resources do."""
 

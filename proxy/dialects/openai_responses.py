@@ -29,17 +29,26 @@ class OpenAIResponses:
         Route("POST", "/openai/v1/responses"),
         Route("POST", "/openai/responses"),
         Route("POST", "/api/v1/responses"),
-        Route("GET", "/v1/responses/{answer}", RouteKind.KEPT),
+        Route("GET", "/v1/responses/{answer}", RouteKind.KEPT, unstreamed="stream"),
         Route("POST", "/v1/responses/{answer}/cancel", RouteKind.KEPT),
         Route("DELETE", "/v1/responses/{answer}", RouteKind.KEPT, judged=False),
         Route("GET", "/v1/responses/{answer}/input_items", RouteKind.KEPT, judged=False),
         Route("POST", "/v1/responses/input_tokens", RouteKind.PASSED),
         Route("POST", "/v1/responses/compact", RouteKind.PASSED),
-        Route("POST", "/v1/conversations", RouteKind.PASSED),
+        Route(
+            "POST",
+            "/v1/conversations",
+            RouteKind.KEPT,
+            judged=False,
+            made_id=openai_responses_answer.conversation_id,
+        ),
         Route("POST", "/v1/conversations/{answer}/items", RouteKind.KEPT, judged=False),
         Route("GET", "/v1/conversations/{answer}", RouteKind.KEPT, judged=False),
+        Route("POST", "/v1/conversations/{answer}", RouteKind.KEPT, judged=False),
         Route("DELETE", "/v1/conversations/{answer}", RouteKind.KEPT, judged=False),
         Route("GET", "/v1/conversations/{answer}/items", RouteKind.KEPT, judged=False),
+        Route("GET", "/v1/conversations/{answer}/items/{item}", RouteKind.KEPT, judged=False),
+        Route("DELETE", "/v1/conversations/{answer}/items/{item}", RouteKind.KEPT, judged=False),
     )
 
     def credential(self, key: str) -> Mapping[str, str]:

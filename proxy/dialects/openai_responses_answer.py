@@ -23,6 +23,7 @@ from .openai_responses_items import (
     said_in,
     type_of,
 )
+from .typed import whole_object
 from .values import count, dumped, loaded, objects, text
 
 APART = "\n\n"
@@ -32,6 +33,14 @@ _ENDED = "completed"
 def parse_response(body: bytes, fresh_id: Callable[[], str]) -> Turn:
     """The answer. Raises Malformed where it is none."""
     return turn_of(answer_in(body), _cuts(body), fresh_id)
+
+
+def conversation_id(body: bytes) -> str:
+    """The id of the conversation that was made. Raises Malformed."""
+    made = whole_object(body).get("id")
+    if not isinstance(made, str) or not made:
+        raise Malformed("the conversation that was made has no id")
+    return made
 
 
 def answer_in(body: bytes) -> Json:
