@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -78,14 +79,18 @@ class Gate:
         except Fault as fault:
             trace.finish(fault.status, fault.code)
             return problem_reply(incoming.dialect, Problem(fault.status, fault.code, fault.message))
-        try:
-            move = await self._judge.request(state)
-            if isinstance(move, Answer):
-                return await self._endings.say(state, move)
-            state.edit, state.last = move.edit, move.last
-            return await (self._streamed(state) if state.request.stream else self._whole(state))
-        except Fault as fault:
-            return await self._endings.failed(state, fault)
+        with ExitStack() as turn:
+            turn.callback(state.policies.let_go)
+            try:
+                move = await self._judge.request(state)
+                if isinstance(move, Answer):
+                    return await self._endings.say(state, move)
+                state.edit, state.last = move.edit, move.last
+                if state.request.stream:
+                    return await self._streamed(state, turn.pop_all())
+                return await self._whole(state)
+            except Fault as fault:
+                return await self._endings.failed(state, fault)
 
     async def pass_through(self, incoming: Incoming) -> Reply:
         """Hands an unguarded request on and its answer back, both unread."""
@@ -158,15 +163,18 @@ class Gate:
         with being_read():
             turn = incoming.dialect.parse_response(body, fresh_call_id)
             state = await self._judge.kept(incoming, trace, run, body)
-            turn = state.listener.turn(turn)
         refused = {_letters(call): text for call, text in kept.owed}
         known = {*refused, *map(_letters, kept.open)}
-        fresh = [call for call in turn.calls if _letters(call) not in known]
-        if fresh:
-            move = await self._judge.calls(state, fresh, others_left=True)
-            why = move.refused if isinstance(move, Release) else dict.fromkeys(range(len(fresh)))
-            for place, verdict in why.items():
-                refused[_letters(fresh[place])] = refusal_text(verdict) if verdict else NOT_RUN
+        try:
+            with being_read():
+                turn = state.listener.turn(turn)
+            fresh = [call for call in turn.calls if _letters(call) not in known]
+            move = await self._judge.calls(state, fresh, others_left=True) if fresh else Release()
+        finally:
+            state.policies.let_go()
+        why = move.refused if isinstance(move, Release) else dict.fromkeys(range(len(fresh)))
+        for place, verdict in why.items():
+            refused[_letters(fresh[place])] = refusal_text(verdict) if verdict else NOT_RUN
         owed = tuple((call, refused[_letters(call)]) for call in turn.calls if _letters(call) in refused)
         await self._endings.keep(state, replace(turn, is_kept=True), shown, owed)
         note = "\n".join(dict.fromkeys(text for _, text in owed))
@@ -238,8 +246,8 @@ class Gate:
         state.recorder.finish(answer.status)
         return Reply(answer.status, [*answer.headers, *headers_of(state)], body)
 
-    async def _streamed(self, state: State) -> Reply:
-        parts = self._stream(state)
+    async def _streamed(self, state: State, turn: ExitStack) -> Reply:
+        parts = self._stream(state, turn)
         try:
             head = await anext(parts)
         except BaseException:
@@ -255,8 +263,14 @@ class Gate:
         head.body = only_bytes(parts)
         return head
 
-    async def _stream(self, state: State) -> AsyncGenerator[Reply | bytes, None]:
-        """First the head of the reply, then its bytes. Closing the generator settles what is open."""
+    async def _stream(self, state: State, turn: ExitStack) -> AsyncGenerator[Reply | bytes, None]:
+        """First the head of the reply, then its bytes. Closing the generator settles what is open, and the turn."""
+        with turn:
+            async with aclosing(self._rounds(state)) as parts:
+                async for part in parts:
+                    yield part
+
+    async def _rounds(self, state: State) -> AsyncGenerator[Reply | bytes, None]:
         writer = state.listener.writer(state.dialect.writer(state.request, state.answer_id))
         headed = False
         while True:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .core.messages import Request, ToolCall
     from .core.runs import Identity, Run
     from .core.verdicts import Verdict
-    from .engines import Policies
+    from .engines import Held, Policies
     from .exchange import Incoming
     from .ledger import Ledger
     from .settings import Settings
@@ -66,7 +66,7 @@ class Judge:
         self._clock = parts.clock
 
     async def open(self, incoming: Incoming, trace: RequestTrace) -> State:
-        """Reads the request, finds its run, asks policy."""
+        """Reads the request, finds its run, asks policy. `State.policies` are to be let go of when the turn is over."""
         try:
             request = incoming.dialect.parse_request(incoming.body, incoming.path)
         except Malformed as fault:
@@ -135,8 +135,25 @@ class Judge:
     async def _state(
         self, incoming: Incoming, trace: RequestTrace, request: Request, run: Run, *, is_new: bool
     ) -> State:
+        policies = self._parts.policies.hold()
+        try:
+            return await self._judged_by(policies, incoming, trace, request, run, is_new=is_new)
+        except BaseException:
+            policies.let_go()
+            raise
+
+    async def _judged_by(
+        self,
+        policies: Held,
+        incoming: Incoming,
+        trace: RequestTrace,
+        request: Request,
+        run: Run,
+        *,
+        is_new: bool,
+    ) -> State:
         identity, settings = incoming.caller.identity, self._settings
-        decision = await self._parts.policies.decide("request", identity, request, run, now=self._clock())
+        decision = await policies.decide("request", identity, request, run, now=self._clock())
         run = await self._ledger.declare(run, request, decision.traits)
         carrier = trace.belongs_to(run, is_new=is_new)
         if is_new and carrier:
@@ -144,7 +161,7 @@ class Judge:
         limits = smallest(settings.limits.to_core(), decision.limits)
         facts = Facts(identity, request, run, decision, limits, self._clock(), settings.for_checks())
         request_id = f"req_{secrets.token_hex(8)}"
-        state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts)
+        state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts, policies)
         state.reasks_left, state.retries_left = settings.reask.per_turn, settings.upstream.retries
         return state
 
@@ -172,7 +189,7 @@ class Judge:
         state.facts = replace(state.facts, request=state.listener.offering(state.request, calls))
         started = self._clock()
         parsed = tuple(self._arguments(call) for call in calls)
-        decision = await self._parts.policies.decide(
+        decision = await state.policies.decide(
             "calls", state.facts.identity, state.request, state.run, calls, parsed, now=started
         )
         state.facts = replace(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .core.runs import Run
     from .core.verdicts import Facts, Verdict
     from .dialects import Dialect
+    from .engines import Held
     from .exchange import Incoming
     from .recorder import Recorder
 
@@ -28,6 +29,8 @@ class State:
     incoming: Incoming
     recorder: Recorder
     facts: Facts
+    policies: Held
+    """Those in force when the turn began; they decide it to its end."""
     listener: Listener = field(default_factory=Listener)
     """Hears the calls in this agent's text."""
     edit: RequestEdit = field(default_factory=RequestEdit)

@@ -1,19 +1,80 @@
 """Policies for tests: written into a folder, loaded, and asked in this process."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from proxy.core.messages import Message, Request, Role, Tool, ToolCall
 from proxy.core.names import fold_name
-from proxy.engines import Bundle, load_bundle
+from proxy.core.runs import Identity, Run
+from proxy.core.verdicts import Decision
+from proxy.engines import Bundle, Held, Policies, PolicySettings, load_bundle, open_policies
 from proxy.engines.marked import Marked
 from proxy.engines.rules import RuleData, checked, fold_names, merged
 from proxy.engines.worker import Evaluator
 
 RULE = "data.callgate.main.decision"
+IDENTITY = Identity(team="blue", agent="bot", user="ann")
+REQUEST = Request("test", "m", (Message(Role.USER, "Order A1, please."),), (Tool("read"), Tool("write")))
+RUN = Run("r", "k", 1.0)
+GOOD: dict[str, object] = {"deny": [], "allowed_tools": None, "limits": {}, "tools": {}, "shadow": [], "approvals": []}
+
+
+@dataclass
+class ScriptedEngine:
+    """Gives what it is told to, and remembers what it was asked."""
+
+    answer: object
+    asked: list[Mapping[str, object]] = field(default_factory=list)
+    revision: str = "r1"
+    closed: bool = False
+
+    async def decide(self, document: Mapping[str, object]) -> Mapping[str, object]:
+        """What it was told to give or to raise."""
+        self.asked.append(document)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]  # whatever it was told
+
+    async def close(self) -> None:
+        """Notes that it was closed."""
+        self.closed = True
+
+
+@dataclass
+class Configured:
+    """What is configured about policies, as the settings tree has it."""
+
+    folders: tuple[Path, ...] = ()
+    data: Path | None = None
+    profile: Literal["starter", "strict"] = "starter"
+    deadline_seconds: float = 1.0
+    workers: int = 1
+
+
+@asynccontextmanager
+async def opened(settings: PolicySettings) -> AsyncIterator[Policies]:
+    """The policies in a real engine, closed in the end."""
+    policies = await open_policies(settings)
+    try:
+        yield policies
+    finally:
+        await policies.close()
+
+
+async def policy_says(policies: Policies | Held, name: str = "read", **arguments: object) -> Decision:
+    """What is decided about one call of this tool."""
+    held = policies.hold() if isinstance(policies, Policies) else policies
+    try:
+        call = ToolCall("c", name, "{}")
+        return await held.decide("calls", IDENTITY, REQUEST, RUN, [call], [arguments], now=2.0)
+    finally:
+        if held is not policies:
+            held.let_go()
 
 
 def written(folder: Path, files: Mapping[str, str]) -> Path:

@@ -135,7 +135,7 @@ class Stage:
         )
         recorder = Recorder("req_1", cast("Any", self.trace), cast("Any", self.audit))
         facts = Facts(ALICE, request, opened.run, Decision(), limits or Limits(), self.clock())
-        self.state = State("req_1", incoming, recorder, facts)
+        self.state = State("req_1", incoming, recorder, facts, cast("Any", None))
         return self
 
     def round(self) -> Round:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .bundle import Bundle, BundleFault, load_bundle
 from .findings import LintFault, Severity
-from .policies import Description, Policies, PolicySettings, open_policies
+from .policies import Description, Held, Policies, PolicySettings, open_policies
 from .rego_tests import RegoTest, run_policy_tests
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ __all__ = [
     "BundleFault",
     "Description",
     "Engine",
+    "Held",
     "LintFault",
     "Policies",
     "PolicySettings",
@@ -29,7 +30,7 @@ __all__ = [
 
 
 class Engine(Protocol):
-    """Evaluates `data.callgate.main.decision`."""
+    """Evaluates `data.callgate.main.decision` under one bundle; others get another engine."""
 
     @property
     def revision(self) -> str:
@@ -38,8 +39,7 @@ class Engine(Protocol):
     async def decide(self, document: Mapping[str, object]) -> Mapping[str, object]:
         """The decision document for this input document.
 
-        Made under the policies whose `revision` is read just before. Raises EngineFault on error, undefined,
-        time-out; never returns a partial decision.
+        Raises EngineFault on error, undefined, time-out; never returns a partial decision.
         """
 
     async def close(self) -> None:

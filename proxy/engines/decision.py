@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from proxy.core.limits import Bounds, Brakes, Limits
 from proxy.core.results import StatusRule, StepStatus, ToolTraits
-from proxy.core.verdicts import Action, Decision, Denial
+from proxy.core.verdicts import Action, Decision, Demand, Denial
 from proxy.errors import EngineFault
 
 from .document import build_input
@@ -21,8 +21,9 @@ __all__ = ["build_input", "read_decision"]
 ACTIONS = {"reask": Action.REASK, "finish": Action.FINISH, "deny": Action.DENY}
 MAX_MESSAGE = 2000
 MAX_DENIALS = 1000
-_MEMBERS = frozenset({"deny", "allowed_tools", "limits", "tools", "shadow"})
+_MEMBERS = frozenset({"deny", "allowed_tools", "limits", "tools", "shadow", "approvals"})
 _DENIAL_MEMBERS = frozenset({"code", "call", "message", "action", "layer", "rule", "shadow"})
+_DEMAND_MEMBERS = _DENIAL_MEMBERS - {"action", "shadow"}
 _LIMIT_MEMBERS = frozenset({"turn", "run", "brakes"})
 _BOUNDS = frozenset({"rounds", "calls", "input_tokens", "output_tokens", "total_tokens"})
 _BRAKES = frozenset(
@@ -50,6 +51,7 @@ def read_decision(document: object, revision: str) -> Decision:
     names = body["allowed_tools"]
     return Decision(
         denials=tuple(denials),
+        demands=tuple(_demands(body["approvals"])),
         allowed_tools=None if names is None else frozenset(_texts(names, "allowed_tools")),
         limits=_limits(body["limits"]),
         traits={
@@ -104,17 +106,40 @@ def _denials(value: object, what: str) -> list[Denial]:
     return [_denial(entry, what) for entry in entries]
 
 
-def _denial(value: object, what: str) -> Denial:
-    entry = _members(value, f"an entry of {what}", _DENIAL_MEMBERS, frozenset({"code", "message"}))
-    code = _is(entry["code"], str, "a code")
+def _code(value: object) -> str:
+    code = _is(value, str, "a code")
     if not _CODE.fullmatch(code):
         raise _wrong(f"{code[:80]!a} is no code: small letters, digits and _")
+    return code
+
+
+def _demands(value: object) -> list[Demand]:
+    entries = _is(value, list, "approvals")
+    if len(entries) > MAX_DENIALS:
+        raise _wrong(f"approvals has more than {MAX_DENIALS} entries")
+    return [_demand(entry) for entry in entries]
+
+
+def _demand(value: object) -> Demand:
+    entry = _members(value, "an entry of approvals", _DEMAND_MEMBERS, frozenset({"code", "message"}))
+    call = entry.get("call")
+    return Demand(
+        code=_code(entry["code"]),
+        message=_message(_is(entry["message"], str, "a message")),
+        call=None if call is None else _count(call, "the call of a demand"),
+        layer=_is(entry.get("layer", ""), str, "a layer"),
+        rule=_is(entry.get("rule", ""), str, "a rule"),
+    )
+
+
+def _denial(value: object, what: str) -> Denial:
+    entry = _members(value, f"an entry of {what}", _DENIAL_MEMBERS, frozenset({"code", "message"}))
     action = _is(entry.get("action", "reask"), str, "an action")
     if action not in ACTIONS:
         raise _wrong(f"{action[:80]!a} is no action: {', '.join(ACTIONS)}")
     call = entry.get("call")
     return Denial(
-        code=code,
+        code=_code(entry["code"]),
         message=_message(_is(entry["message"], str, "a message")),
         call=None if call is None else _count(call, "the call of a denial"),
         action=ACTIONS[action],
@@ -169,7 +194,7 @@ def _bounds(value: object, what: str) -> Bounds:
 
 
 def _traits(value: object, what: str) -> ToolTraits:
-    known = frozenset({"effect", "risk", "status_rules", "polling", "truncate", "fence", *_LISTS})
+    known = frozenset({"effect", "risk", "status_rules", "polling", "truncate", "fence", "repeatable", "idempotency_argument", *_LISTS})
     traits = _members(value, what, known)
     effect = _is(traits.get("effect", "unknown"), str, f"{what}.effect")
     risk = _is(traits.get("risk", "unknown"), str, f"{what}.risk")
@@ -187,6 +212,10 @@ def _traits(value: object, what: str) -> ToolTraits:
         polling=_is(traits.get("polling", False), bool, f"{what}.polling"),
         truncate=_count(traits.get("truncate", 0), f"{what}.truncate"),
         fence=_is(traits.get("fence", False), bool, f"{what}.fence"),
+        repeatable=_is(traits.get("repeatable", False), bool, f"{what}.repeatable"),
+        idempotency_argument=_is(
+            traits.get("idempotency_argument", ""), str, f"{what}.idempotency_argument"
+        ),
         **lists,
     )
 

@@ -2,7 +2,7 @@
 
 A worker decides one thing at a time. Its deadline counts from when it begins; a worker that does not answer in time,
 or dies, is killed and replaced, and only the decision that it had begun fails. What waits goes to the next free
-worker. New policies get new workers, which have to decide samples first; the old ones serve until then.
+worker.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from proxy.errors import EngineFault
 
 from . import worker
 from .bundle import Bundle
-from .decision import read_decision
-from .samples import sample_inputs
 
 RULE = "data.callgate.main.decision"
 _LOG = logging.getLogger(__name__)
@@ -48,50 +46,11 @@ class EmbeddedSettings:
 
 
 class EmbeddedEngine:
-    """Decides in worker processes. Made by `start`."""
-
-    def __init__(self, pool: _Pool, settings: EmbeddedSettings) -> None:
-        """Use `start`."""
-        self._pool = pool
-        self._settings = settings
-        self._retired: set[asyncio.Task[None]] = set()
-
-    @classmethod
-    async def start(cls, bundle: Bundle, settings: EmbeddedSettings | None = None) -> EmbeddedEngine:
-        """Starts workers with these policies. Raises EngineFault where they do not load or do not decide samples."""
-        settings = settings or EmbeddedSettings()
-        return cls(await _Pool.start(bundle, settings), settings)
-
-    @property
-    def revision(self) -> str:
-        """Of the policies that the next decision is made under."""
-        return self._pool.bundle.revision
-
-    async def decide(self, document: Mapping[str, object]) -> Mapping[str, object]:
-        """The decision document, under the policies that are in force when this is called. Raises EngineFault."""
-        answer = await self._pool.decide(orjson.dumps(document))
-        decision: Mapping[str, object] = orjson.loads(answer)
-        return decision
-
-    async def reload(self, bundle: Bundle) -> None:
-        """Puts other policies in force, all or nothing. Raises EngineFault and keeps the old ones where they fail."""
-        pool = await _Pool.start(bundle, self._settings)
-        old, self._pool = self._pool, pool
-        retiring = asyncio.get_running_loop().create_task(old.close(when_idle=True))
-        self._retired.add(retiring)
-        retiring.add_done_callback(self._retired.discard)
-
-    async def close(self) -> None:
-        """Ends all workers. Decisions under way fail with EngineFault."""
-        await self._pool.close()
-        await asyncio.gather(*self._retired)
-
-
-class _Pool:
-    """The workers of one bundle."""
+    """Decides in worker processes, under one bundle for as long as it lives. Made by `start`."""
 
     def __init__(self, bundle: Bundle, settings: EmbeddedSettings) -> None:
-        self.bundle = bundle
+        """Use `start`."""
+        self._bundle = bundle
         self._settings = settings
         self._free: deque[_Worker] = deque()
         self._waiting: deque[asyncio.Future[_Worker]] = deque()
@@ -101,25 +60,30 @@ class _Pool:
         self._closed = False
 
     @classmethod
-    async def start(cls, bundle: Bundle, settings: EmbeddedSettings) -> _Pool:
-        pool = cls(bundle, settings)
+    async def start(cls, bundle: Bundle, settings: EmbeddedSettings | None = None) -> EmbeddedEngine:
+        """Starts workers with these policies. Raises EngineFault where they do not load."""
+        self = cls(bundle, settings or EmbeddedSettings())
         try:
-            for _ in range(settings.workers):
-                pool._free.append(await _Worker.start(bundle, settings))
-            for sample in sample_inputs(bundle):
-                answer = await pool.decide(orjson.dumps(sample))
-                read_decision(orjson.loads(answer), bundle.revision)
+            for _ in range(self._settings.workers):
+                self._free.append(await _Worker.start(bundle, self._settings))
         except BaseException:
-            await pool.close()
+            await self.close()
             raise
-        return pool
+        return self
 
-    async def decide(self, document: bytes) -> bytes:
+    @property
+    def revision(self) -> str:
+        """Of the policies that it decides under."""
+        return self._bundle.revision
+
+    async def decide(self, document: Mapping[str, object]) -> Mapping[str, object]:
+        """The decision document. Raises EngineFault."""
         # In a task of its own: an agent that hangs up must not cost a worker, which is killed when it is interrupted.
-        deciding = asyncio.get_running_loop().create_task(self._decide(document))
+        deciding = asyncio.get_running_loop().create_task(self._decide(orjson.dumps(document)))
         self._deciding.add(deciding)
         deciding.add_done_callback(self._done)
-        return await asyncio.shield(deciding)
+        decision: Mapping[str, object] = orjson.loads(await asyncio.shield(deciding))
+        return decision
 
     def _done(self, deciding: asyncio.Task[bytes]) -> None:
         self._deciding.discard(deciding)
@@ -184,7 +148,7 @@ class _Pool:
         pause = 0.05
         while True:
             try:
-                fresh = await _Worker.start(self.bundle, self._settings)
+                fresh = await _Worker.start(self._bundle, self._settings)
             except (EngineFault, OSError) as fault:
                 _LOG.error("a policy worker could not be started again: %s", fault)
                 await asyncio.sleep(pause)
@@ -193,9 +157,8 @@ class _Pool:
                 self._offer(fresh)
                 return
 
-    async def close(self, *, when_idle: bool = False) -> None:
-        while when_idle and self._deciding:
-            await asyncio.wait(self._deciding)
+    async def close(self) -> None:
+        """Ends all workers. Decisions under way fail with EngineFault."""
         self._closed = True
         for task in self._replacing:
             task.cancel()

@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from .lint import SAID, layer_of
+from .lint import DENIALS, SAID, layer_of
 from .rewriting import Rewritten, rewritten
 from .syntax import Path, RegoModule, written
 
@@ -42,7 +42,7 @@ def _guarded(package: Path, name: str) -> str:
     layer = json.dumps(layer_of(package))
     guard = "" if layer == '"org"' else f"\tinput.identity.{package[1]} == {json.dumps(package[2])}\n"
     rule = written((*package, name))
-    if name in {"deny", "shadow"}:
+    if name in DENIALS:
         head, body = f'{{"layer": {layer}, "denial": said}}', f"\tsome said in {rule}\n"
     elif name == "allowed_tools":
         head, body = f'{{"layer": {layer}, "names": said}}', f"\tsaid := {rule}\n"

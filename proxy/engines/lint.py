@@ -20,11 +20,14 @@ from .syntax import Call, Path, Place, Reference, RegoModule, RegoRule, RuleKind
 
 OWN = frozenset({("callgate", "main"), ("callgate", "lib"), ("callgate", "layers")})
 """Packages of the product: nobody else adds to them."""
-SAID = ("deny", "shadow", "allowed_tools", "limits")
+SAID = ("deny", "shadow", "approve", "allowed_tools", "limits")
 """What is read of a layer's package, and nothing else."""
+DENIALS = frozenset({"deny", "shadow", "approve"})
+"""Of these the ones that are sets of objects with a code and a message."""
 _KINDS = {
     "deny": {RuleKind.SET},
     "shadow": {RuleKind.SET},
+    "approve": {RuleKind.SET},
     "allowed_tools": {RuleKind.SET, RuleKind.COMPLETE, RuleKind.DEFAULT},
     "limits": {RuleKind.COMPLETE, RuleKind.OBJECT, RuleKind.DEFAULT},
 }
@@ -194,9 +197,9 @@ class Lint:
             for name in SAID:
                 for module, rule in rules.get(name, ()):
                     if rule.kind not in _KINDS[name]:
-                        form = f"{name} contains {{…}} if …" if name in {"deny", "shadow"} else f"{name} := …"
+                        form = f"{name} contains {{…}} if …" if name in DENIALS else f"{name} := …"
                         yield _fault(module, rule.place, f"{name} is written as `{form}`")
-                    elif name in {"deny", "shadow"}:
+                    elif name in DENIALS:
                         yield from _denial(module, rule)
 
 
@@ -249,10 +252,14 @@ def _denial(module: RegoModule, rule: RegoRule) -> Iterator[LintFault]:
     fields = {literal(name): value for _, name, value in key["Object"]["fields"]}
     if None in fields:
         return
+    # Whoever is asked for approval decides what follows.
+    what, known = ("a demand for approval", _DENIAL_FIELDS - {"action"})
+    if rule.name != "approve":
+        what, known = "a denial", _DENIAL_FIELDS
     for name in sorted({"code", "message"} - fields.keys()):
-        yield _fault(module, rule.place, f"a denial needs a {name}")
-    for name in sorted(str(name) for name in fields.keys() - _DENIAL_FIELDS):
-        yield _fault(module, rule.place, f"a denial has no {name}: only {', '.join(sorted(_DENIAL_FIELDS))}")
+        yield _fault(module, rule.place, f"{what} needs a {name}")
+    for name in sorted(str(name) for name in fields.keys() - known):
+        yield _fault(module, rule.place, f"{what} has no {name}: only {', '.join(sorted(known))}")
     code, action = literal(fields.get("code", {})), literal(fields.get("action", {}))
     if code is not None and not _CODE.fullmatch(code):
         yield _fault(module, rule.place, f"a code is written in small letters and _, not {code!a}")

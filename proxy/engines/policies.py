@@ -1,7 +1,10 @@
-"""Policies as everybody else sees them: asked with our own words, they answer with a decision and never raise.
+"""Policies as everybody else sees them: which are in force, and how newer ones take their place.
 
-Whatever breaks on the way (input, engine, output) is a decision that refuses, with the fault in it; the rule and its
-place go to the log, for the people who can mend it.
+Laws:
+1. Newer policies are put in force all or nothing: they are loaded beside the old ones, have to decide samples, and only
+   then take over.
+2. A turn is decided to its end by the policies that were in force when it began (`hold`). An engine is closed when the
+   last turn has let go of it.
 """
 
 from __future__ import annotations
@@ -13,24 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from proxy.core.limits import Brakes, Limits
-from proxy.core.verdicts import Decision
 from proxy.errors import EngineFault
 
+from .asking import Question, decided
 from .bundle import Bundle, load_bundle
 from .decision import read_decision
-from .document import build_input
 from .embedded import EmbeddedEngine, EmbeddedSettings
 from .findings import LintFault
+from .samples import sample_inputs
 
 if TYPE_CHECKING:
     from proxy.core.messages import Request, ToolCall, Turn
     from proxy.core.runs import Identity, Run
+    from proxy.core.verdicts import Decision
 
     from . import Engine
 
 _LOG = logging.getLogger(__name__)
-_NO_LIMITS = Limits(brakes=Brakes(None, None, None, None, None, None, None))
 
 
 class PolicySettings(Protocol):
@@ -71,7 +73,7 @@ class Description:
 
 
 async def open_policies(settings: PolicySettings, wrap: Callable[[Engine], Engine] | None = None) -> Policies:
-    """Loads the configured policies into the embedded engine. `wrap` puts something around it, e.g. a watch.
+    """Loads the configured policies into the configured engine. `wrap` puts something around it, e.g. a watch.
 
     Raises EngineFault, with every reason and its place.
     """
@@ -80,53 +82,49 @@ async def open_policies(settings: PolicySettings, wrap: Callable[[Engine], Engin
         files = [settings.data] if settings.data is not None else []
         return load_bundle(settings.folders, files, {"profile": settings.profile})
 
+    async def start(bundle: Bundle) -> Engine:
+        bounds = EmbeddedSettings(workers=settings.workers, deadline=settings.deadline_seconds)
+        engine: Engine = await EmbeddedEngine.start(bundle, bounds)
+        return wrap(engine) if wrap is not None else engine
+
     bundle = load()
-    bounds = EmbeddedSettings(workers=settings.workers, deadline=settings.deadline_seconds)
-    engine = await EmbeddedEngine.start(bundle, bounds)
-    return Policies(wrap(engine) if wrap is not None else engine, bundle, load=load, put=engine.reload)
+    return Policies(await _proven(start, bundle), bundle, load=load, start=start)
 
 
-class Policies:
-    """The policies in force."""
+async def _proven(start: Callable[[Bundle], Awaitable[Engine]], bundle: Bundle) -> Engine:
+    """An engine that has loaded these policies and decided samples under them. Raises EngineFault."""
+    engine = await start(bundle)
+    try:
+        for sample in sample_inputs(bundle):
+            read_decision(await engine.decide(sample), bundle.revision)
+    except BaseException:
+        await engine.close()
+        raise
+    return engine
 
-    def __init__(
-        self,
-        engine: Engine,
-        bundle: Bundle,
-        *,
-        load: Callable[[], Bundle] | None = None,
-        put: Callable[[Bundle], Awaitable[None]] | None = None,
-    ) -> None:
-        """`load` reads the policies anew from where they came, `put` puts others in force, all or nothing; both raise
-        EngineFault. Without them nothing is reloaded."""
-        self._engine = engine
-        self._bundle = bundle
-        self._load = load
-        self._put = put
-        self._problem = ""
+
+@dataclass(eq=False, slots=True)
+class _Edition:
+    """One bundle in its engine, and how many turns are decided by it."""
+
+    engine: Engine
+    bundle: Bundle
+    holders: int = 0
+    retired: bool = False
+
+
+class Held:
+    """The policies that were in force when a turn began: they decide it to its end. Let go of them however it ends."""
+
+    def __init__(self, edition: _Edition, let_go: Callable[[], None]) -> None:
+        """Use `Policies.hold`. `let_go` is called once."""
+        self._edition = edition
+        self._let_go: Callable[[], None] | None = let_go
 
     @property
     def revision(self) -> str:
-        """Of the policies in force."""
-        return self._engine.revision
-
-    @property
-    def problem(self) -> str:
-        """Why newer policies were not put in force; empty: there is nothing of the kind."""
-        return self._problem
-
-    def describe(self) -> Description:
-        """What is in force."""
-        rules = self._bundle.data["rules"]
-        parts = [rules["org"], *rules["teams"].values(), *rules["agents"].values()]
-        return Description(
-            revision=self.revision,
-            profile=rules["profile"],
-            layers=self._bundle.layers,
-            packages=self._bundle.packages,
-            tools=tuple(sorted({name for part in parts for name in part.get("tools", {})})),
-            warnings=self._bundle.warnings,
-        )
+        """Of these policies."""
+        return self._edition.engine.revision
 
     async def decide(  # noqa: PLR0913 - the facts of one decision
         self,
@@ -144,55 +142,106 @@ class Policies:
 
         `now` is in epoch seconds; `parsed` holds the calls' arguments as strictly read objects, or None.
         """
-        revision = self._engine.revision
-        try:
-            document = build_input(
-                phase,
-                identity,
-                request,
-                run,
-                calls,
-                parsed,
-                now=now,
-                answer=answer,
-                with_results=self._bundle.reads_results(identity.team, identity.agent),
-            )
-        except EngineFault as fault:
-            return _refusal(fault.message, revision, phase, unjudged=True)
-        try:
-            return read_decision(await self._engine.decide(document), revision)
-        except EngineFault as fault:
-            return _refusal(fault.message, revision, phase)
-        except Exception as error:  # noqa: BLE001 - a mistake of ours is a refusal too
-            _LOG.exception("a policy decision broke off")
-            return _refusal(f"a policy decision broke off ({type(error).__name__})", revision, phase)
+        question = Question(phase, identity, request, run, now, calls, parsed, answer)
+        return await decided(self._edition.engine, self._edition.bundle, question)
+
+    def let_go(self) -> None:
+        """The turn is over. A second time does nothing."""
+        let_go, self._let_go = self._let_go, None
+        if let_go is not None:
+            let_go()
+
+
+class Policies:
+    """The policies in force."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        bundle: Bundle,
+        *,
+        load: Callable[[], Bundle] | None = None,
+        start: Callable[[Bundle], Awaitable[Engine]] | None = None,
+    ) -> None:
+        """`load` reads the policies anew from where they came, `start` gives an engine with them; both raise EngineFault.
+        Without them nothing is reloaded."""
+        self._edition = _Edition(engine, bundle)
+        self._load = load
+        self._start = start
+        self._reloading = asyncio.Lock()
+        self._retired: set[_Edition] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._problem = ""
+
+    @property
+    def revision(self) -> str:
+        """Of the policies in force."""
+        return self._edition.engine.revision
+
+    @property
+    def problem(self) -> str:
+        """Why newer policies were not put in force; empty: there is nothing of the kind."""
+        return self._problem
+
+    def describe(self) -> Description:
+        """What is in force."""
+        bundle = self._edition.bundle
+        rules = bundle.data["rules"]
+        parts = [rules["org"], *rules["teams"].values(), *rules["agents"].values()]
+        return Description(
+            revision=self.revision,
+            profile=rules["profile"],
+            layers=bundle.layers,
+            packages=bundle.packages,
+            tools=tuple(sorted({name for part in parts for name in part.get("tools", {})})),
+            warnings=bundle.warnings,
+        )
+
+    def hold(self) -> Held:
+        """The policies in force, for a turn that begins now."""
+        edition = self._edition
+        edition.holders += 1
+
+        def let_go() -> None:
+            edition.holders -= 1
+            self._close_unused(edition)
+
+        return Held(edition, let_go)
 
     async def reload(self, bundle: Bundle | None = None) -> None:
         """Puts newer policies in force, by default those that are now where the policies came from.
 
         Raises EngineFault and keeps the old ones where they do not load or do not decide; `problem` then says why.
         """
-        try:
-            newer = bundle or self._bundle
-            if bundle is None and self._load is not None:
-                newer = await asyncio.to_thread(self._load)
-            if self._put is not None and newer.revision != self._engine.revision:
-                await self._put(newer)
-        except EngineFault as fault:
-            self._problem = fault.message
-            _LOG.error("newer policies are refused, those of before stay in force: %s", fault.message)
-            raise
-        self._bundle = newer
-        self._problem = ""
+        async with self._reloading:
+            try:
+                newer = bundle or self._edition.bundle
+                if bundle is None and self._load is not None:
+                    newer = await asyncio.to_thread(self._load)
+                if newer.revision == self._edition.bundle.revision:
+                    self._edition.bundle = newer
+                elif self._start is not None:
+                    self._swap(_Edition(await _proven(self._start, newer), newer))
+            except EngineFault as fault:
+                self._problem = fault.message
+                _LOG.error("newer policies are refused, those of before stay in force: %s", fault.message)
+                raise
+            self._problem = ""
+
+    def _swap(self, newer: _Edition) -> None:
+        old, self._edition = self._edition, newer
+        old.retired = True
+        self._retired.add(old)
+        self._close_unused(old)
+
+    def _close_unused(self, edition: _Edition) -> None:
+        if edition.retired and not edition.holders and edition in self._retired:
+            self._retired.discard(edition)
+            closing = asyncio.get_running_loop().create_task(edition.engine.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        """Ends the engine."""
-        await self._engine.close()
-
-
-def _refusal(fault: str, revision: str, phase: str, *, unjudged: bool = False) -> Decision:
-    # What a caller or a model can bring about is no error of this system.
-    _LOG.log(
-        logging.WARNING if unjudged else logging.ERROR, "no policy decision in phase %s: %s", phase, fault
-    )
-    return Decision(limits=_NO_LIMITS, revision=revision, fault=fault or "unknown fault", unjudged=unjudged)
+        """Ends all engines. Decisions under way are refusals."""
+        left, self._retired = self._retired, set()
+        await asyncio.gather(*(edition.engine.close() for edition in (self._edition, *left)), *self._closing)

@@ -57,6 +57,12 @@ def _argument_path(value: str) -> str:
     return value
 
 
+def _key_path(value: str) -> str:
+    if "*" in value.split("."):
+        raise ValueError("names one argument, so there is no * in it")
+    return _argument_path(value)
+
+
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 ArgumentPath = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_argument_path)]
 Plain = Annotated[Any, AfterValidator(_plain)]
@@ -67,6 +73,7 @@ Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST), AfterValidator(_whol
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
 Names = Annotated[list[Name], BeforeValidator(_one_or_many)]
+KeyPath = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_key_path)]
 
 
 class Constraint(Part):
@@ -112,8 +119,19 @@ class ToolRules(Part):
     polling: bool = False
     truncate: Positive = 1
     fence: bool = False
+    approval: Literal["required"] = "required"
+    idempotency_argument: KeyPath = "key"
+    repeatable: bool = False
     roles: Names = []
     arguments: dict[ArgumentPath, Constraint] = {}
+
+
+class ApprovalRules(Part):
+    """Which calls need a person, by what is declared about their tools."""
+
+    effects: list[Literal["read", "write", "unknown"]] = []
+    risks: list[Literal["low", "medium", "high", "unknown"]] = []
+    unless_roles: Names = []
 
 
 class Grant(Part):
@@ -162,6 +180,7 @@ class LayerRules(Part):
     denied_tools: Names = []
     servers: Names = []
     tools: dict[Name, ToolRules] = {}
+    approvals: ApprovalRules = ApprovalRules()
     limits: LimitRules = LimitRules()
 
 

@@ -13,7 +13,7 @@ from proxy.engines.decision import MAX_DENIALS, MAX_MESSAGE, read_decision
 from proxy.errors import EngineFault
 
 NONE = Brakes(None, None, None, None, None, None, None)
-EMPTY: dict[str, Any] = {"deny": [], "allowed_tools": None, "limits": {}, "tools": {}, "shadow": []}
+EMPTY: dict[str, Any] = {"deny": [], "allowed_tools": None, "limits": {}, "tools": {}, "shadow": [], "approvals": []}
 FULL: dict[str, Any] = {
     "deny": [
         {
