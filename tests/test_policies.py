@@ -110,6 +110,7 @@ def test_the_readme_names_every_key_of_the_rule_data() -> None:
         rules.BoundRules,
         rules.BrakeRules,
         rules.Grant,
+        rules.ApprovalRules,
     )
     missing = [
         f"{part.__name__}.{name}" for part in parts for name in part.model_fields if f"`{name}`" not in text

@@ -76,6 +76,10 @@ class ToolTraits:
     """Characters of a result that the model reads; 0: all."""
     fence: bool = False
     """What it returns comes from outside: the model reads it between marks."""
+    idempotency_argument: str = ""
+    """Path of the argument by which the tool tells one intended act from another; empty: it has none."""
+    repeatable: bool = False
+    """Doing the very same again is fine (D4)."""
 
 
 NO_TRAITS = ToolTraits()

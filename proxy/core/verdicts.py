@@ -87,10 +87,23 @@ class Denial:
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """Policy demands that a person approves a call, or (`call` None) all calls of the answer (D4)."""
+
+    code: str
+    message: str
+    call: int | None = None
+    layer: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What policy says in one phase, already checked for shape."""
 
     denials: tuple[Denial, ...] = ()
+    demands: tuple[Demand, ...] = ()
+    """Which calls need a person."""
     allowed_tools: frozenset[str] | None = None
     """The offered tools that may be used; None: no layer restricts them."""
     limits: Limits = Limits()

@@ -194,7 +194,19 @@ def _bounds(value: object, what: str) -> Bounds:
 
 
 def _traits(value: object, what: str) -> ToolTraits:
-    known = frozenset({"effect", "risk", "status_rules", "polling", "truncate", "fence", "repeatable", "idempotency_argument", *_LISTS})
+    known = frozenset(
+        {
+            "effect",
+            "risk",
+            "status_rules",
+            "polling",
+            "truncate",
+            "fence",
+            "repeatable",
+            "idempotency_argument",
+            *_LISTS,
+        }
+    )
     traits = _members(value, what, known)
     effect = _is(traits.get("effect", "unknown"), str, f"{what}.effect")
     risk = _is(traits.get("risk", "unknown"), str, f"{what}.risk")
@@ -213,9 +225,7 @@ def _traits(value: object, what: str) -> ToolTraits:
         truncate=_count(traits.get("truncate", 0), f"{what}.truncate"),
         fence=_is(traits.get("fence", False), bool, f"{what}.fence"),
         repeatable=_is(traits.get("repeatable", False), bool, f"{what}.repeatable"),
-        idempotency_argument=_is(
-            traits.get("idempotency_argument", ""), str, f"{what}.idempotency_argument"
-        ),
+        idempotency_argument=_is(traits.get("idempotency_argument", ""), str, f"{what}.idempotency_argument"),
         **lists,
     )
 

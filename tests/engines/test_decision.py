@@ -8,12 +8,19 @@ from hypothesis import given, strategies as st
 
 from proxy.core.limits import Bounds, Brakes, Limits
 from proxy.core.results import StatusRule, StepStatus, ToolTraits
-from proxy.core.verdicts import Action, Decision, Denial
+from proxy.core.verdicts import Action, Decision, Demand, Denial
 from proxy.engines.decision import MAX_DENIALS, MAX_MESSAGE, read_decision
 from proxy.errors import EngineFault
 
 NONE = Brakes(None, None, None, None, None, None, None)
-EMPTY: dict[str, Any] = {"deny": [], "allowed_tools": None, "limits": {}, "tools": {}, "shadow": [], "approvals": []}
+EMPTY: dict[str, Any] = {
+    "deny": [],
+    "allowed_tools": None,
+    "limits": {},
+    "tools": {},
+    "shadow": [],
+    "approvals": [],
+}
 FULL: dict[str, Any] = {
     "deny": [
         {
@@ -28,6 +35,10 @@ FULL: dict[str, Any] = {
         {"code": "c", "message": "n"},
     ],
     "shadow": [{"code": "d", "message": "o", "call": None}],
+    "approvals": [
+        {"code": "e", "message": "p", "call": 0, "layer": "org", "rule": "s"},
+        {"code": "f", "message": "q"},
+    ],
     "allowed_tools": ["read"],
     "limits": {
         "turn": {"rounds": 3, "seconds": 1.5, "per_tool": {"read": 2}},
@@ -43,6 +54,8 @@ FULL: dict[str, Any] = {
             "identity_fields": ["id"],
             "status_rules": [{"contains": "gone", "status": "not_found"}],
             "polling": True,
+            "repeatable": True,
+            "idempotency_argument": "key",
         }
     },
 }
@@ -59,6 +72,7 @@ def test_everything_said_is_read() -> None:
             Denial("c", "n"),
             Denial("d", "o", shadow=True),
         ),
+        demands=(Demand("e", "p", 0, "org", "s"), Demand("f", "q")),
         allowed_tools=frozenset({"read"}),
         limits=Limits(
             turn=Bounds(rounds=3, seconds=1.5, per_tool={"read": 2}),
@@ -73,6 +87,8 @@ def test_everything_said_is_read() -> None:
                 identity_fields=("id",),
                 status_rules=(StatusRule("gone", StepStatus.NOT_FOUND),),
                 polling=True,
+                repeatable=True,
+                idempotency_argument="key",
             )
         },
         revision="r1",
@@ -99,6 +115,15 @@ WRONG: list[tuple[str, Any]] = [
     ("deny", [{"code": "a", "message": "m", "layer": 1}]),
     ("deny", [{"code": "a", "message": "m"}] * (MAX_DENIALS + 1)),
     ("shadow", None),
+    ("approvals", None),
+    ("approvals", {}),
+    ("approvals", ["yes"]),
+    ("approvals", [{"unreadable": "yes", "layer": "org"}]),
+    ("approvals", [{"message": "m"}]),
+    ("approvals", [{"code": "No Way", "message": "m"}]),
+    ("approvals", [{"code": "a", "message": "m", "call": "0"}]),
+    ("approvals", [{"code": "a", "message": "m", "action": "deny"}]),
+    ("approvals", [{"code": "a", "message": "m"}] * (MAX_DENIALS + 1)),
     ("allowed_tools", "read"),
     ("allowed_tools", [1]),
     ("allowed_tools", {"read": True}),
@@ -122,6 +147,8 @@ WRONG: list[tuple[str, Any]] = [
     ("tools", {"read": {"effect": "delete"}}),
     ("tools", {"read": {"risk": 1}}),
     ("tools", {"read": {"polling": "yes"}}),
+    ("tools", {"read": {"repeatable": "yes"}}),
+    ("tools", {"read": {"idempotency_argument": ["key"]}}),
     ("tools", {"read": {"volatile_arguments": "t"}}),
     ("tools", {"read": {"status_rules": [{"contains": "a", "status": "refused"}]}}),
     ("tools", {"read": {"status_rules": [{"contains": "a"}]}}),

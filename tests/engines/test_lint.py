@@ -55,6 +55,12 @@ def test_a_good_rule_has_no_complaint(tmp_path: Path) -> None:
         (f"{GOOD}\n\nlimits contains 1", "limits is written as `limits := …`"),
         ('deny contains {"code": "x"} if input.phase', "3:1: a denial needs a message"),
         ('deny contains {"message": "x"} if input.phase', "a denial needs a code"),
+        ("approve := true", "approve is written as `approve contains {…} if …`"),
+        ('approve contains {"code": "x"} if input.phase', "a demand for approval needs a message"),
+        (
+            'approve contains {"code": "x", "message": "m", "action": "deny"}',
+            "a demand for approval has no action: only call, code, message, rule",
+        ),
         ('deny contains {"code": "No way", "message": "m"}', "a code is written in small letters and _"),
         (
             'deny contains {"code": "x", "message": "m", "action": "nudge"}',
@@ -83,7 +89,7 @@ def test_mistakes_are_found_with_their_place(tmp_path: Path, rule: str, complain
         ),
         (f'{GOOD}\n\nx if glob.match("a*", null, input.y)', "a glob without delimiters"),
         (f'{GOOD}\n\nx := sprintf("%5d", [1])', "5:15: warning: engines print %5d differently"),
-        ("denies contains 1", "says nothing: only deny, shadow, allowed_tools, limits are read"),
+        ("denies contains 1", "says nothing: only deny, shadow, approve, allowed_tools, limits are read"),
     ],
 )
 def test_what_engines_read_differently_is_a_warning(tmp_path: Path, rule: str, complaint: str) -> None:

@@ -34,6 +34,20 @@ shadow contains {"layer": layer, "denial": denial} if {
 }
 
 # METADATA
+# description: "Demands that a person approves, in the form of denials."
+approve contains {"layer": "org", "denial": demand} if some demand in data.callgate.org.approve
+
+approve contains {"layer": layer, "denial": demand} if {
+	some demand in data.callgate.team[input.identity.team].approve
+	layer := concat(".", ["team", input.identity.team])
+}
+
+approve contains {"layer": layer, "denial": demand} if {
+	some demand in data.callgate.agent[input.identity.agent].approve
+	layer := concat(".", ["agent", input.identity.agent])
+}
+
+# METADATA
 # description: "Lists of allowed tools. A layer whose list is undefined narrows nothing."
 allowed_tools contains {"layer": "org", "names": names} if names := data.callgate.org.allowed_tools
 

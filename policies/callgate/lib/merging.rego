@@ -30,6 +30,8 @@ _unsaid := {
 	"polling": false,
 	"truncate": 0,
 	"fence": false,
+	"idempotency_argument": "",
+	"repeatable": false,
 }
 
 # METADATA
@@ -43,9 +45,11 @@ merged_traits(entries) := object.union(_unsaid, object.filter(entries[0], object
 	"volatile_results": _united(entries, "volatile_results"),
 	"identity_fields": _first(entries, "identity_fields"),
 	"status_rules": [rule | some entry in entries; some rule in entry.status_rules],
-	"polling": _all_poll(entries),
+	"polling": _all_say(entries, "polling"),
 	"truncate": _shortest([entry.truncate | some entry in entries; entry.truncate]),
 	"fence": true in {entry.fence | some entry in entries},
+	"idempotency_argument": _first(entries, "idempotency_argument"),
+	"repeatable": _all_say(entries, "repeatable"),
 }
 
 _shortest(lengths) := min(lengths) if {
@@ -62,10 +66,11 @@ _united(entries, name) := sort([field | some field in {each | some entry in entr
 _first(entries, name) := given[0] if {
 	given := [entry[name] | some entry in entries; entry[name]]
 	count(given) > 0
-} else := []
+} else := _unsaid[name]
 
-_all_poll(entries) if {
+# What makes a rule laxer counts only where every layer that lists the tool says so.
+_all_say(entries, name) if {
 	every entry in entries {
-		entry.polling == true
+		entry[name] == true
 	}
 } else := false

@@ -26,6 +26,7 @@ default decision := {
 	"limits": {},
 	"tools": {},
 	"shadow": [],
+	"approvals": [],
 }
 
 decision := {
@@ -34,6 +35,7 @@ decision := {
 	"limits": _limits,
 	"tools": _traits,
 	"shadow": [denial | some denial in _shadow],
+	"approvals": [demand | some demand in _approvals],
 } if {
 	input.phase in {"request", "calls", "answer"}
 	data.rules.profile in {"starter", "strict"}

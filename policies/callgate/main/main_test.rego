@@ -26,6 +26,7 @@ test_allows_everything_where_nothing_is_said if {
 		"limits": {"turn": {"per_tool": {}}, "run": {"per_tool": {}}, "brakes": {}},
 		"tools": {},
 		"shadow": [],
+		"approvals": [],
 	}
 }
 
@@ -144,11 +145,11 @@ test_denies_the_laxer_of_two_traits if {
 	rules := object.union(_rules, {
 		"org": {"tools": {"read": {
 			"effect": "read", "risk": "low", "polling": true, "identity_fields": ["id"], "volatile_arguments": ["t"],
-			"truncate": 900,
+			"truncate": 900, "repeatable": true, "idempotency_argument": "key",
 		}}},
 		"teams": {"blue": {"tools": {"read": {
 			"effect": "write", "risk": "high", "identity_fields": ["v"], "volatile_arguments": ["n"],
-			"truncate": 800, "fence": true,
+			"truncate": 800, "fence": true, "idempotency_argument": "id",
 			"status_rules": [{"contains": "gone", "status": "not_found"}],
 		}}}},
 	})
@@ -164,6 +165,8 @@ test_denies_the_laxer_of_two_traits if {
 		"status_rules": [{"contains": "gone", "status": "not_found"}],
 		"truncate": 800,
 		"fence": true,
+		"idempotency_argument": "key",
+		"repeatable": false,
 	}}
 }
 

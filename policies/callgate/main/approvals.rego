@@ -1,0 +1,52 @@
+# METADATA
+# title: Which calls need a person
+# description: >-
+#   Demands unite: a layer can only add one. What a person then says is not known here; the host waits for it (D4).
+package callgate.main
+
+import data.callgate.layers
+import data.callgate.lib
+
+_approvals contains object.union(_named(said.denial), {"layer": said.layer}) if some said in layers.approve
+
+# METADATA
+# title: A call that needs the approval of a person
+# description: "By the name of the tool, or by what the layers together declare about it."
+# custom:
+#   code: approval_required
+_approvals contains object.union(reason, {"code": "approval_required", "call": call.index, "layer": each.layer}) if {
+	some each in _rule_layers
+	some call in _calls
+	some reason in _reasons(each.rules, call)
+}
+
+_reasons(rules, tool) := {{"rule": concat(".", ["tools", name, "approval"]), "message": message} |
+	some name, entry in lib.entries(rules, tool)
+	entry.approval == "required"
+	message := sprintf("The tool %s is used only with the approval of a person.", [tool.name])
+} | {{"rule": concat(".", ["approvals", kind]), "message": message} |
+	some kind, word in _declared(tool)
+	word in object.get(rules, ["approvals", kind], [])
+	not _is_excused(rules)
+	message := sprintf("A call of %s is made only with the approval of a person.", [tool.name])
+}
+
+# A look-alike name is held to the same rules.
+_declared(tool) := {"effects": traits.effect, "risks": traits.risk} if {
+	entries := [entry | some each in _rule_layers; some entry in lib.entries(each.rules, tool)]
+	count(entries) > 0
+	traits := lib.merged_traits(entries)
+} else := {"effects": "unknown", "risks": "unknown"}
+
+_is_excused(rules) if _has_role(rules.approvals.unless_roles)
+
+# What the provider runs itself is not seen before it is done, so nobody could be asked.
+_refusals contains {"layer": each.layer, "rule": "approvals", "names": names} if {
+	some each in _rule_layers
+	names := {tool.name |
+		some tool in input.tools
+		tool.hosted
+		count(_reasons(each.rules, tool)) > 0
+	}
+	count(names) > 0
+}
