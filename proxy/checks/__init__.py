@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from proxy.core.verdicts import with_modes
 
+from .approval import ApprovalCheck
 from .arguments import ArgumentsCheck
 from .budget import BudgetCheck
 from .history import HistoryCheck
@@ -42,6 +43,7 @@ CHECKS: tuple[Check, ...] = (
     ArgumentsCheck(),
     PolicyCheck(),
     ProgressCheck(),
+    ApprovalCheck(),
     BudgetCheck(),
 )
 

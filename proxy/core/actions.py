@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from .approvals import PENDING_CODE
 from .hygiene import rendered_results
 from .limits import Amounts, shortage
 from .messages import ChoiceMode, Problem, RequestEdit, ToolChoice
@@ -73,7 +74,9 @@ LOOPS = frozenset({"loop", "no_progress"})
 
 
 def outcome_of(verdict: Verdict) -> Outcome:
-    """The outcome of a run that this verdict ends."""
+    """The outcome of a run that this verdict ends. One that insists on what waits for a person waits for the person."""
+    if PENDING_CODE in {verdict.code, verdict.fields.get("refused_as")}:
+        return Outcome.NEEDS_INPUT
     if verdict.reason_class == BUDGET:
         return Outcome.LIMIT_REACHED
     if verdict.reason_class in LOOPS:

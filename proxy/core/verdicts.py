@@ -18,6 +18,7 @@ from .runs import Identity, Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from .approvals import Approval
     from .messages import MissingResult, Request, ToolCall, Turn
     from .results import ToolTraits
 
@@ -60,7 +61,7 @@ class Verdict:
     """Index into `Facts.calls`."""
     reason_class: str = ""
     """allow_list, argument_rule, policy_rule, schema, arguments_invalid, loop, no_progress, budget, policy_error,
-    protocol_mismatch, state_unavailable, state_lost."""
+    protocol_mismatch, state_unavailable, state_lost, approval, side_effect."""
     layer: str = ""
     """The policy layer that said it: `org`, `team.<name>`, `agent.<name>`."""
     rule: str = ""
@@ -162,6 +163,8 @@ class Facts:
     """Calls phase: their arguments as strictly read JSON objects; None where they are not exactly one."""
     call_shortages: tuple[Shortage | None, ...] = ()
     """Calls phase: for each call, what the store refused to reserve."""
+    approvals: Mapping[int, Approval] = field(default_factory=dict)
+    """Calls phase: what the book says of the calls that a person was asked about, by place."""
     answer: Turn | None = None
     """Answer phase: the final answer."""
 

@@ -237,7 +237,7 @@ def test_a_cycle_of_any_length_to_eight_is_seen_in_its_fourth_round(period: int)
 
 
 def test_switching_to_and_fro_is_a_cycle_though_every_act_changes_the_world() -> None:
-    traits = {"lamp": ToolTraits(effect="write")}
+    traits = {"lamp": ToolTraits(effect="write", repeatable=True)}
     block = [step("lamp", {"on": True}, "on"), step("lamp", {"on": False}, "off")]
 
     assert codes(asked(*block * 3, tool="lamp", arguments={"on": True}, traits=traits)) == ["cycle"]

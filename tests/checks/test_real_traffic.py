@@ -212,7 +212,8 @@ class Replay:
 
 @pytest.mark.parametrize("declared", [False, True], ids=["nothing declared", "effects declared"])
 def test_runs_that_ended_well_pass_untouched(declared: bool) -> None:
-    """D9, E9, F1: with the default brakes; of the others one is braked, which looks up the same thing twice."""
+    """D4, D9, E9, F1: with the default brakes. Of the others one is braked, which looks up the same thing twice, and
+    one is refused to book the same seats a second time, which the recorded airline did."""
     tools = airline_tools()
     effects = {tool.name: ToolTraits(effect="write" if tool.name in WRITING else "read") for tool in tools}
     well: list[list[str]] = []
@@ -225,4 +226,5 @@ def test_runs_that_ended_well_pass_untouched(declared: bool) -> None:
 
     assert len(well) == 49
     assert not any(well)
-    assert [acted for acted in badly if acted] == [["nudge"] * (1 + declared)]
+    booked_twice = [["side_effect_done"]] if declared else []
+    assert [acted for acted in badly if acted] == [["nudge"] * (1 + declared), *booked_twice]
