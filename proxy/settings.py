@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -18,6 +17,7 @@ from proxy.channel_settings import ChannelSettings
 from proxy.core.verdicts import CheckSettings, Mode
 from proxy.kept_settings import KeptSettings
 from proxy.limit_settings import LimitSettings
+from proxy.policy_settings import Policy
 from proxy.provider_settings import Provider, Upstream, dialect_names, setting_name
 from proxy.redaction import DEFAULT_KEYS
 from proxy.result_settings import ResultSettings
@@ -131,21 +131,6 @@ class IdentitySettings(Part):
     def keys_by_digest(self) -> Mapping[str, ApiKey]:
         """The keys by the hex digest of the key."""
         return {key.hash.removeprefix("sha256:"): key for key in self.api_keys}
-
-
-class Policy(Part):
-    """Which policies are evaluated, and how."""
-
-    folders: tuple[Path, ...] = ()
-    """Folders with further policies, beside the shipped ones."""
-    data: Path | None = None
-    """A YAML or JSON file with roles, tools, argument constraints and limits, for those who write no Rego."""
-    profile: Literal["starter", "strict"] = "starter"
-    """What holds where nothing is said: `starter` lets unnamed tools pass, `strict` refuses them."""
-    deadline_seconds: Seconds = 1.0
-    """The longest a decision may take; then everything is refused (or `faults.engine` says otherwise)."""
-    workers: Positive = 1
-    """Engine workers."""
 
 
 class Checks(Part):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from proxy.engines import open_policies
-from proxy.settings import Policy
+from proxy.policy_settings import Policy
 from tests.playbook import Play, play
 
 if TYPE_CHECKING:
