@@ -124,6 +124,7 @@ class ToolRules(Part):
     repeatable: bool = False
     roles: Names = []
     arguments: dict[ArgumentPath, Constraint] = {}
+    other_arguments: Literal["refuse"] = "refuse"
 
 
 class ApprovalRules(Part):

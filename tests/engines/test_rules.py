@@ -292,3 +292,19 @@ def test_a_key_in_another_case_is_another_key() -> None:
     assert codes(decided(evaluator, asked("open_file", {"path": "/srv/notes/a", "Path": "/srv/keys"}))) == []
     assert codes(decided(evaluator, asked("open_file", {"Path": "/srv/notes/a"}))) == ["argument_rule"]
     assert codes(decided(evaluator, asked("open_file", {"path": "/srv/notes/../keys"}))) == ["argument_rule"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        ({"id": "A1"}, []),
+        ({}, []),
+        ({"id": "A1", "to": "x"}, ["argument_rule"]),
+        ({"id": {"x": 1}}, ["argument_rule"]),
+    ],
+)
+def test_arguments_that_are_not_named_can_be_refused(arguments: dict[str, Any], refused: list[str]) -> None:
+    """D2: a call carries what its rules name, and nothing beside it."""
+    tool = {"other_arguments": "refuse", "arguments": {"id": {"required": False}}}
+
+    assert codes(decided(with_rules({"org": {"tools": {"read": tool}}}), asked("read", arguments))) == refused

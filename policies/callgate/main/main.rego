@@ -89,6 +89,12 @@ _argument_denials contains object.union(denial, {"layer": each.layer}) if {
 	some denial in lib.argument_denials(each.rules, call, _question)
 }
 
+_argument_denials contains object.union(denial, {"layer": each.layer}) if {
+	some each in _rule_layers
+	some call in _calls
+	some denial in lib.unnamed_denials(each.rules, call)
+}
+
 _all_limits := array.concat(
 	[each.rules.limits | some each in _rule_layers],
 	[said | some said in layers.limits],
