@@ -1,8 +1,5 @@
-# METADATA
-# title: Constraints on arguments
-# description: >-
-#   What rule data may ask of an argument, one line a kind. A kind holds only where it is positively shown: a value of
-#   the wrong type, or a kind that is not known here, breaks it.
+# Constraints on arguments. What rule data may ask of an argument, one line a kind. A kind holds only where it is
+# positively shown: a value of the wrong type, or a kind that is not known here, breaks it.
 package callgate.lib
 
 _kinds := {
@@ -37,12 +34,18 @@ argument_denials(rules, call, question) := {denial |
 _arguments(call) := call.arguments if is_object(call.arguments)
 
 _arguments(call) := {"text": call.text} if {
-	not is_object(call.arguments)
+	not _has_object(call)
 	call.kind == "custom"
 	is_string(call.text)
 }
 
-_broken(_, _, call, _) := {"unreadable"} if not is_object(_arguments(call))
+# Rules of their own: OPA by itself looks at what a negated call is given before the negation, so that `not f(missing)`
+# would be undefined.
+_has_object(call) if is_object(call.arguments)
+
+_is_readable(call) if is_object(_arguments(call))
+
+_broken(_, _, call, _) := {"unreadable"} if not _is_readable(call)
 
 _broken(path, constraint, call, question) := kinds if {
 	there := found(_arguments(call), path)

@@ -1,6 +1,4 @@
-# METADATA
-# title: Layers of rule data
-# description: "Which parts of data.rules apply to an identity, and which tools each of them lists."
+# Layers of rule data. Which parts of data.rules apply to an identity, and which tools each of them lists.
 package callgate.lib
 
 # METADATA

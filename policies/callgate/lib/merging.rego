@@ -1,6 +1,4 @@
-# METADATA
-# title: Merging what layers say
-# description: "Limits take the smallest, traits of a tool the stricter."
+# Merging what layers say. Limits take the smallest, traits of a tool the stricter.
 package callgate.lib
 
 # METADATA

@@ -1,8 +1,5 @@
-# METADATA
-# title: Names of tools
-# description: >-
-#   Lists that permit hold exact names. A list that refuses is matched generously: against the name and against its
-#   folded form, which the host gives (case, white space, invisible and look-alike characters removed).
+# Names of tools. Lists that permit hold exact names. A list that refuses is matched generously: against the name and
+# against its folded form, which the host gives (case, white space, invisible and look-alike characters removed).
 package callgate.lib
 
 # METADATA
@@ -29,10 +26,10 @@ matching(names, tools) := {tool.name |
 
 # METADATA
 # description: "The same for a list that refuses: a tool whose folded name is on it is meant too."
-matching_generously(names, tools) := matching(names, tools) | {tool.name |
+matching_generously(names, tools) := (matching(names, tools) | {tool.name |
 	some tool in tools
 	tool.folded in names
-} | {tool.name |
+}) | {tool.name |
 	starts := _starts(names)
 	count(starts) > 0
 	some tool in tools

@@ -1,8 +1,6 @@
-# METADATA
-# title: Where a value comes from
-# description: >-
-#   Whether a value stands in a text or in a result, as a whole: A12 does not stand in A123, nor 50 in 1,250.
-#   Letters and digits around it are read as ASCII, so that an id inside Chinese or Japanese text is found.
+# Where a value comes from. Whether a value stands in a text or in a result, as a whole: A12 does not stand in A123,
+# nor 50 in 1,250. Letters and digits around it are read as ASCII, so that an id inside Chinese or Japanese text is
+# found.
 package callgate.lib
 
 # METADATA

@@ -1,8 +1,5 @@
-# METADATA
-# title: Arguments that rule data does not name
-# description: >-
-#   With `other_arguments: refuse` a call carries nothing but what the tool's `arguments` name, member by member at every
-#   depth. Null counts as missing.
+# Arguments that rule data does not name. With `other_arguments: refuse` a call carries nothing but what the tool's
+# `arguments` name, member by member at every depth. Null counts as missing.
 package callgate.lib
 
 # METADATA
@@ -22,7 +19,7 @@ unnamed_denials(rules, call) := {denial |
 }
 
 # Of an argument with members that nobody names, the outermost is told. Arguments that cannot be read hold anything.
-_unnamed(call, _) := {"that cannot be read"} if not is_object(_arguments(call))
+_unnamed(call, _) := {"that cannot be read"} if not _is_readable(call)
 
 _unnamed(call, entry) := {concat(".", [sprintf("%v", [step]) | some step in way]) |
 	walk(_arguments(call), [way, value])

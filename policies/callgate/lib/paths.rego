@@ -1,6 +1,5 @@
-# METADATA
-# title: Paths into arguments
-# description: "`a` is a member, `a.b` a member of a member, `a.*.b` that member of every element. Null counts as missing."
+# Paths into arguments. `a` is a member, `a.b` a member of a member, `a.*.b` that member of every element. Null counts
+# as missing.
 package callgate.lib
 
 # METADATA

@@ -1,7 +1,5 @@
-# METADATA
-# title: Which calls need a person
-# description: >-
-#   Demands unite: a layer can only add one. What a person then says is not known here; the host waits for it (D4).
+# Which calls need a person. Demands unite: a layer can only add one. What a person then says is not known here; the
+# host waits for it (D4).
 package callgate.main
 
 import data.callgate.layers

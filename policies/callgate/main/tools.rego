@@ -1,8 +1,6 @@
-# METADATA
-# title: Which tools may be used
-# description: >-
-#   The same lists decide what the model sees and what a call may name (D1). Profile starter: every tool, unless a layer
-#   has a list. Profile strict: only what is listed, by the organisation or, where it lists nothing, by team or agent.
+# Which tools may be used. The same lists decide what the model sees and what a call may name (D1). Profile starter:
+# every tool, unless a layer has a list. Profile strict: only what is listed, by the organisation or, where it lists
+# nothing, by team or agent.
 package callgate.main
 
 import data.callgate.layers

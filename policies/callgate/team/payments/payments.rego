@@ -15,10 +15,11 @@ deny contains {
 } if {
 	some call in input.calls
 	call.name == "pay_invoice"
-	not _is_owed(call.arguments)
+	not _is_owed(call)
 }
 
-_is_owed(payment) if {
+_is_owed(call) if {
+	payment := call.arguments
 	some step in input.run.steps
 	step.tool == "get_invoice"
 	step.status == "found"
