@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from .bundle import Bundle, BundleFault, load_bundle
 from .findings import LintFault, Severity
 from .policies import Description, Held, Policies, PolicySettings, open_policies
-from .rego_tests import RegoTest, run_policy_tests
+from .rego_tests import RegoTest, TestChoice, TestRun, examined, run_policy_tests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,9 @@ __all__ = [
     "PolicySettings",
     "RegoTest",
     "Severity",
+    "TestChoice",
+    "TestRun",
+    "examined",
     "load_bundle",
     "open_policies",
     "run_policy_tests",

@@ -79,6 +79,20 @@ class Evaluator:
         with _errors():
             return json.loads(self._engine.get_ast_as_json())
 
+    def watch(self) -> None:
+        """From now on it is noted which lines are reached; a copy notes for itself."""
+        with _errors():
+            self._engine.set_enable_coverage(True)
+
+    def lines(self) -> dict[str, tuple[frozenset[int], frozenset[int]]]:
+        """By module, the lines that were reached so far and those that were not. Only while watched."""
+        with _errors():
+            report = json.loads(self._engine.get_coverage_report_as_json())
+        return {
+            each["path"]: (frozenset(each["covered"]), frozenset(each["not_covered"]))
+            for each in report["files"]
+        }
+
     def copy(self) -> Evaluator:
         """The same, with nothing left over from evaluations so far."""
         twin = object.__new__(Evaluator)

@@ -1,10 +1,11 @@
 """The runner of Rego tests."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from proxy.engines import BundleFault, RegoTest, run_policy_tests
+from proxy.engines import BundleFault, RegoTest, TestChoice, examined, run_policy_tests
 from tests.asked import team_rule, written
 
 RULE = 'deny contains {"code": "x", "message": "m"} if input.phase == "calls"'
@@ -55,3 +56,43 @@ test_b if count(blue.deny) == 1 with input as {"phase": "calls"}"""
 def test_tests_that_do_not_load_are_said(tmp_path: Path) -> None:
     with pytest.raises(BundleFault, match="there is no function nothing"):
         results(tmp_path, "test_a if nothing(1)")
+
+
+def test_only_the_chosen_tests_run(tmp_path: Path) -> None:
+    text = "package callgate.team.blue_test\n\ntest_a if true\n\ntest_b if true\n"
+    files = team_rule(RULE) | {"callgate/team/blue/rules_test.rego": text}
+    run = examined([written(tmp_path, files)], TestChoice(re.compile(r"blue_test\.test_b"), shipped=False))
+
+    assert [test.name for test in run.tests] == ["test_b"]
+    assert all(test.seconds > 0 for test in run.tests)
+
+
+def test_a_folder_without_tests_is_told(tmp_path: Path) -> None:
+    bare = written(tmp_path / "bare", team_rule(RULE))
+
+    assert examined([bare], TestChoice(shipped=False)).untested == (bare,)
+
+
+def test_without_any_test_no_line_is_reached(tmp_path: Path) -> None:
+    """F3: a policy that nobody tests is not a covered one."""
+    bare = written(tmp_path, team_rule(RULE))
+
+    (found,) = examined([bare], TestChoice(shipped=False, watched=True)).coverage
+    assert (found.percent, found.missed) == (0.0, (3,))
+
+
+def test_shipped_policies_are_left_out_of_the_coverage_of_ones_own(tmp_path: Path) -> None:
+    files = team_rule(RULE) | {
+        "callgate/team/blue/rules_test.rego": "package callgate.team.blue_test\n\ntest_a if true\n"
+    }
+    folder = written(tmp_path, files)
+    of_all = examined([folder], TestChoice(re.compile("blue"), watched=True)).coverage
+
+    assert len(examined([folder], TestChoice(shipped=False, watched=True)).coverage) == 1
+    assert "callgate/org/closed_objects.rego" in {each.file for each in of_all}
+
+
+def test_an_error_has_its_place_in_the_file_as_it_was_written(tmp_path: Path) -> None:
+    (found,) = results(tmp_path, 'test_a if count(blue.deny) == 1 with input as {"phase": to_number("x")}')
+
+    assert ".rego:5:" in found.message
