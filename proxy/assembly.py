@@ -10,6 +10,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .admin import Readiness, build_admin
+from .approval_routes import approval_routes
+from .approval_webhook import ApprovalWebhook
+from .approving import Approvals
 from .audit import AuditJournal
 from .engines import open_policies
 from .errors import EngineFault
@@ -18,6 +22,7 @@ from .judging import Parts
 from .ledger import Ledger
 from .redaction import Redactor
 from .serving import serve
+from .stores.approvals import MemoryApprovals
 from .stores.memory import MemoryStore
 from .telemetry import Telemetry
 from .timed import TimedEngine, TimedStore
@@ -26,7 +31,8 @@ from .upstream import PooledUpstream
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from .admin import Readiness
+    from aiohttp import web
+
     from .engines import Policies
     from .serving import Started
     from .settings import Settings
@@ -61,11 +67,28 @@ async def parts_of(
         stack.push_async_callback(store.close)
         upstream = PooledUpstream(settings.upstream)
         stack.push_async_callback(upstream.close)
+        approvals = await _approvals(settings, clock, audit, stack)
         if policies is None:
             watch = telemetry.engine_decided
             policies = await open_policies(settings.policy, lambda engine: TimedEngine(engine, watch))
             stack.push_async_callback(policies.close)
-        yield Parts(settings, policies, Ledger(store, clock), upstream, telemetry, audit, clock)
+        yield Parts(settings, policies, Ledger(store, clock), upstream, telemetry, audit, clock, approvals)
+
+
+async def _approvals(
+    settings: Settings, clock: Callable[[], float], audit: AuditJournal, stack: AsyncExitStack
+) -> Approvals:
+    said = settings.approvals
+    book = MemoryApprovals(said.max_waiting, said.max_waiting_per_caller)
+    stack.push_async_callback(book.close)
+    webhook = ApprovalWebhook(said.webhook, Redactor(settings.audit.redact), clock)
+    stack.push_async_callback(webhook.close)
+    return Approvals(said, book, clock, audit, webhook.tell)
+
+
+def admin_of(settings: Settings, readiness: Readiness, parts: Parts) -> web.Application:
+    """The operator's port over these parts."""
+    return build_admin(settings, readiness, approval_routes(parts.approvals, Redactor(settings.audit.redact)))
 
 
 @contextmanager
@@ -129,7 +152,13 @@ async def running(
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[Started] = loop.create_future()
         stop = asyncio.Event()
-        serving = loop.create_task(serve(settings, Gate(parts), started=begun.set_result, stop=stop))
+        readiness = Readiness()
+        admin = admin_of(settings, readiness, parts)
+        serving = loop.create_task(
+            serve(
+                settings, Gate(parts), readiness=readiness, admin=admin, started=begun.set_result, stop=stop
+            )
+        )
         try:
             both: list[asyncio.Future[Any]] = [serving, begun]
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

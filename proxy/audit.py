@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
+from proxy.core.approvals import Approval
 from proxy.core.messages import RequestEdit, ToolCall
 from proxy.core.runs import Run, Step
 from proxy.core.verdicts import Action, Verdict
@@ -251,6 +252,10 @@ class AuditJournal:
     def run_ended(self, run: Run, *, request_id: str, at: float | None = None) -> None:
         """The run has got its outcome."""
         self._record(partial(audit_records.run_end_record, run, request_id=request_id, at=_now(at)))
+
+    def approval(self, approval: Approval, *, at: float | None = None) -> None:
+        """A person was asked about a call, has decided, or has not in time; or the approved call has left."""
+        self._record(partial(audit_records.approval_record, self._redactor, approval, at=_now(at)))
 
     async def flush(self, seconds: float = 10.0) -> None:
         """Waits until all that was taken in so far is written, at most this many seconds."""

@@ -7,9 +7,11 @@
 |                | were judged                                    |                                                  |
 | `request_edit` | Callgate changed a request before sending it   | `EditRecord`: what was changed                   |
 | `run_end`      | a run got its outcome                          | `RunEndRecord`: outcome and what was spent       |
+| `approval`     | a person was asked about a call, decided, or did | `ApprovalRecord`: who said what, and why         |
+|                | not in time; the approved call left            |                                                  |
 | `lost`         | the disk was too slow or full                  | `LostRecord`: how many records are missing here  |
 
-Common to all but `lost`: `ts` (RFC 3339, UTC), `request_id`, `run`, `turn`, `round`. `run` strings them together;
+Common to all but `lost` and `approval`: `ts` (RFC 3339, UTC), `request_id`, `run`, `turn`, `round`. `run` strings them together;
 `call_id` and `args_hash` join a step with the decision about it. Texts are redacted before they are cut.
 """
 
@@ -21,6 +23,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, TypedDict
 
+from proxy.core.approvals import Approval
 from proxy.core.messages import Exchange, RequestEdit, TextExchange, ToolCall
 from proxy.core.results import StepStatus
 from proxy.core.runs import Run, Step
@@ -120,6 +123,30 @@ class EditRecord(Stamp):
     changed: dict[str, object]
 
 
+class ApprovalRecord(TypedDict):
+    """How an approval stands now (D4)."""
+
+    kind: Literal["approval"]
+    ts: str
+    approval: str
+    run: str
+    turn: int
+    tool: str
+    args_hash: str
+    arguments: str
+    status: str
+    """An `ApprovalStatus`."""
+    by: str
+    """Who decided; empty: nobody has."""
+    reason: str
+    layers: list[str]
+    """Which layers demand it."""
+    organisation: str
+    team: str
+    agent: str
+    user: str
+
+
 class LostRecord(TypedDict):
     """Here `count` records are missing."""
 
@@ -128,7 +155,7 @@ class LostRecord(TypedDict):
     count: int
 
 
-Record = StepRecord | DecisionRecord | RunEndRecord | EditRecord | LostRecord
+Record = StepRecord | DecisionRecord | RunEndRecord | EditRecord | ApprovalRecord | LostRecord
 
 
 def args_hash(arguments: str) -> str:
@@ -272,6 +299,29 @@ def edit_record(redactor: Redactor, run: Run, edit: RequestEdit, *, request_id: 
     }
 
 
+def approval_record(redactor: Redactor, approval: Approval, *, at: float) -> ApprovalRecord:
+    """One line for an approval that was asked for, decided, used, or has expired."""
+    whose = approval.identity
+    return {
+        "kind": "approval",
+        "ts": timestamp(at),
+        "approval": approval.id,
+        "run": approval.run,
+        "turn": approval.turn,
+        "tool": approval.tool,
+        "args_hash": args_hash(approval.arguments),
+        "arguments": redactor.summary(approval.arguments),
+        "status": approval.status.value,
+        "by": approval.decided_by,
+        "reason": redactor.text(approval.reason),
+        "layers": sorted({demand.layer for demand in approval.demands}),
+        "organisation": whose.organisation,
+        "team": whose.team,
+        "agent": whose.agent,
+        "user": whose.user,
+    }
+
+
 def lost_record(count: int, at: float) -> LostRecord:
     """One line where records are missing."""
     return {"kind": "lost", "ts": timestamp(at), "count": count}
@@ -284,7 +334,7 @@ def line(record: Record) -> bytes:
 
 def records(lines: Iterable[bytes]) -> Iterable[Record]:
     """The records in these lines; a line that is torn or no record is left out."""
-    kinds = {"step", "decision", "run_end", "request_edit", "lost"}
+    kinds = {"step", "decision", "run_end", "request_edit", "approval", "lost"}
     for each in lines:
         try:
             record = json.loads(each)

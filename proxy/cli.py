@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from . import __version__
+from .commands.approvals import approvals
 from .commands.check import check
 from .commands.demo import demo
 from .commands.policy_tests import run_tests
@@ -23,6 +24,7 @@ app.command()(check)
 app.command("test")(run_tests)
 app.command()(demo)
 app.command()(replay)
+app.command()(approvals)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .checks import judge_answer
 from .core.actions import Answer, outcome_of
+from .core.approvals import PENDING_CODE, waits_for_person
 from .core.messages import Exchange, Problem, TextExchange
 from .core.reports import refusal_text, stop_report
 from .core.runs import STOPPED, KeptAnswer, Outcome
@@ -40,7 +41,8 @@ class Endings:
 
     async def answered(self, state: State, turn: Turn, refused: Mapping[CallKey, Verdict]) -> None:
         """The model's answer went out, less the calls that were refused for these reasons. Without calls the turn is
-        over: completed, denied where all it wanted was refused, or what its last answer was for."""
+        over: completed, denied where all it wanted was refused, waiting for a person who was asked, or what its last
+        answer was for."""
         owed = tuple((call, refusal_text(refused[call.key])) for call in turn.calls if call.key in refused)
         await self.keep(state, turn, state.shown_as(turn), owed)
         is_final = len(turn.calls) == len(refused)
@@ -50,7 +52,9 @@ class Endings:
         state.recorder.answer_judged(state.facts, verdicts)
         if not is_final:
             return
-        if refused:
+        if state.last is None and waits_for_person(state.run):
+            await self.conclude(state, turn.text, Outcome.NEEDS_INPUT, PENDING_CODE)
+        elif refused:
             worst = max(refused.values(), key=lambda verdict: verdict.action)
             await self.conclude(state, turn.text, Outcome.DENIED, worst.code, stops=False)
         elif state.last is None:

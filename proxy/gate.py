@@ -310,15 +310,16 @@ class Gate:
             return move
 
         held = self._settings.stream.max_held_bytes
-        relay = Relay(reader, writer, judge, held, fresh=not state.earlier)
+        heartbeat = self._settings.stream.heartbeat_seconds
+        relay = Relay(reader, writer, judge, held, fresh=not state.earlier, heartbeat=heartbeat)
         try:
-            heartbeat = self._settings.stream.heartbeat_seconds
             async for batch in round_.frames(reader, heartbeat, lambda: relay.holding):
                 if batch is None:
                     yield writer.keep_alive()
                     continue
-                async for out in relay.feed(batch, may_retry=state.retries_left > 0):
-                    yield out
+                async with aclosing(relay.feed(batch, may_retry=state.retries_left > 0)) as parts:
+                    async for out in parts:
+                        yield out
                 if relay.stopped:
                     break
             if left := relay.end():

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .checks import judge_calls, judge_request
+from .checks.approval import PERSON, demands_on
 from .core.actions import Answer, Forward, Release, calls_move, request_move, too_many
+from .core.approvals import ApprovalStatus
 from .core.json_text import NotOneObject, read_object
 from .core.limits import Reservation, Shortage, smallest
 from .core.messages import Malformed, ToolKind
-from .core.verdicts import Facts, refused_calls
+from .core.verdicts import Facts, Mode, refused_calls
 from .errors import ClientFault
 from .listening import listener_for
 from .providers import routed
@@ -22,10 +24,12 @@ from .recorder import Recorder
 from .turn_state import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from .approving import Approvals
     from .audit import AuditJournal
     from .core.actions import CallsMove
+    from .core.approvals import Approval
     from .core.messages import Request, ToolCall
     from .core.runs import Identity, Run
     from .core.verdicts import Verdict
@@ -53,6 +57,7 @@ class Parts:
     audit: AuditJournal
     clock: Callable[[], float]
     """Gives epoch seconds."""
+    approvals: Approvals
 
 
 class Judge:
@@ -183,35 +188,89 @@ class Judge:
         return move
 
     async def calls(self, state: State, calls: Sequence[ToolCall], *, others_left: bool = False) -> CallsMove:
-        """Decides about the held calls, reserves for those that leave, and records every one of them."""
+        """Decides about the held calls, reserves for those that leave, asks people where policy says so, and records
+        every call."""
         if (refusal := too_many(len(calls))) is not None:
             return refusal
         state.facts = replace(state.facts, request=state.listener.offering(state.request, calls))
-        started = self._clock()
-        parsed = tuple(self._arguments(call) for call in calls)
-        decision = await state.policies.decide(
-            "calls", state.facts.identity, state.request, state.run, calls, parsed, now=started
-        )
-        state.facts = replace(
-            state.facts, decision=decision, calls=tuple(calls), parsed=parsed, now=started, call_shortages=()
-        )
+        state.facts = replace(state.facts, call_shortages=(), approvals=None)
+        await self._asked_of_policy(state, calls)
         verdicts = judge_calls(state.facts)
         reserved = await self._reserve_calls(state, verdicts)
         if any(state.facts.call_shortages):
             verdicts = judge_calls(state.facts)
-        left, last = state.reasks_left, state.last
-        move = calls_move(state.facts, verdicts, reasks_left=left, last=last, others_left=others_left)
-        leaves = [
-            place for place in range(len(calls)) if isinstance(move, Release) and place not in move.refused
-        ]
+        try:
+            verdicts = await self._asked_of_people(state, verdicts, others_left=others_left)
+            move = self._calls_move(state, verdicts, others_left=others_left)
+            leaves = [
+                place
+                for place in range(len(calls))
+                if isinstance(move, Release) and place not in move.refused
+            ]
+        except BaseException:
+            await self._settle_approvals(state, ())
+            for reservation in reserved.values():
+                state.run = await self._ledger.give_back(reservation)
+            raise
+        await self._settle_approvals(state, leaves)
         for place, reservation in reserved.items():
             keep = self._ledger.keep if place in leaves else self._ledger.give_back
             state.run = await keep(reservation)
         reasons = refused_calls(verdicts, len(calls))
         codes = {place: _code(reasons.get(place), move) for place in range(len(calls)) if place not in leaves}
         state.run = await self._ledger.record_calls(state.run, calls, codes)
-        state.recorder.calls_judged(state.facts, state.run, verdicts, codes, int(started * 1e9))
+        state.recorder.calls_judged(state.facts, state.run, verdicts, codes, int(state.facts.now * 1e9))
         return move
+
+    async def _asked_of_policy(self, state: State, calls: Sequence[ToolCall]) -> None:
+        """The facts about these calls, as policy and clock have it now."""
+        now = self._clock()
+        parsed = tuple(self._arguments(call) for call in calls)
+        decision = await state.policies.decide(
+            "calls", state.facts.identity, state.request, state.run, calls, parsed, now=now
+        )
+        state.facts = replace(
+            state.facts,
+            decision=decision,
+            calls=tuple(calls),
+            parsed=parsed,
+            now=now,
+        )
+
+    def _calls_move(self, state: State, verdicts: Sequence[Verdict], *, others_left: bool) -> CallsMove:
+        return calls_move(
+            state.facts, verdicts, reasks_left=state.reasks_left, last=state.last, others_left=others_left
+        )
+
+    async def _asked_of_people(
+        self, state: State, verdicts: tuple[Verdict, ...], *, others_left: bool
+    ) -> tuple[Verdict, ...]:
+        """All that is to be said, once people were asked about the calls that nothing else stands in the way of."""
+        if not state.facts.decision.demands:
+            return verdicts
+        move = self._calls_move(state, verdicts, others_left=others_left)
+        refused = set(refused_calls(verdicts, len(state.facts.calls)))
+        asks = isinstance(move, Release) and state.facts.settings.mode(PERSON) is Mode.ENFORCE
+        places = [
+            place
+            for place in range(len(state.facts.calls))
+            if asks and place not in refused and demands_on(state.facts, place)
+        ]
+        asked = await self._parts.approvals.asked(state.facts, places)
+        state.facts = replace(state.facts, approvals=asked.approvals)
+        if asked.waited:
+            # Meanwhile other requests of this run may have done things, and time has passed.
+            state.run = await self._ledger.newest(state.run)
+            await self._asked_of_policy(state, state.facts.calls)
+        again = (verdict for verdict in judge_calls(state.facts) if verdict.call not in refused)
+        # What was refused before stays so: nothing is put aside for it.
+        return (*(verdict for verdict in verdicts if verdict.call in refused), *again)
+
+    async def _settle_approvals(self, state: State, leaves: Sequence[int]) -> None:
+        """What was taken for calls that leave is used; the rest is given back."""
+        taken = _taken(state.facts)
+        await self._parts.approvals.give_back(each for place, each in taken.items() if place not in leaves)
+        self._parts.approvals.used(each for place, each in taken.items() if place in leaves)
 
     def _arguments(self, call: ToolCall) -> dict[str, object] | None:
         if call.kind is ToolKind.CUSTOM or len(call.arguments) > self._settings.checks.max_argument_bytes:
@@ -236,6 +295,12 @@ class Judge:
         )
         state.facts = replace(state.facts, run=run, call_shortages=shortages)
         return {place: answer for place, answer in found.items() if isinstance(answer, Reservation)}
+
+
+def _taken(facts: Facts) -> Mapping[int, Approval]:
+    return {
+        place: each for place, each in (facts.approvals or {}).items() if each.status is ApprovalStatus.USED
+    }
 
 
 def _code(verdict: Verdict | None, move: CallsMove) -> str:

@@ -265,6 +265,10 @@ class Ledger:
         ]
         return await self._store.commit(run.id, RunChange(at=self._clock(), kept=tuple(kept)), keys)
 
+    async def newest(self, run: Run) -> Run:
+        """The run as it is now: other requests of it may have gone on meanwhile."""
+        return await self._store.commit(run.id, RunChange(at=self._clock()))
+
     async def trace(self, run: Run, carrier: Mapping[str, str]) -> Run:
         """Remembers the trace context of the run's first request."""
         return await self._store.commit(run.id, RunChange(at=self._clock(), trace=dict(carrier)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from .core.actions import Answer, AskAgain, Release
@@ -9,7 +11,7 @@ from .core.messages import Problem, StreamFailed, TextDelta
 from .core.stream_gate import StreamGate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
     from .core.actions import CallsMove
     from .core.messages import CallKey, Frame, ToolCall
@@ -36,13 +38,16 @@ class Relay:
         max_held_bytes: int,
         *,
         fresh: bool,
+        heartbeat: float = 15.0,
     ) -> None:
-        """`judge` decides about whole calls. `fresh`: nothing has reached the agent yet, so an error that comes first
+        """`judge` decides about whole calls; while it takes longer than `heartbeat` seconds, the agent gets a sign of
+        life each time (C031). `fresh`: nothing has reached the agent yet, so an error that comes first
         may still be hidden by another try."""
         self._reader = reader
         self._writer = writer
         self._judge = judge
         self._gate = StreamGate(max_held_bytes)
+        self._heartbeat = heartbeat
         self.fresh = fresh
         self.move: Answer | AskAgain | None = None
         """What the gate decided instead of letting the answer go on."""
@@ -89,12 +94,30 @@ class Relay:
                     self.fresh = False
                     yield bytes(out)
                     out.clear()
-                out += await self._judged()
+                async with aclosing(self._alive(self._judged())) as parts:
+                    async for part in parts:
+                        if part is None:
+                            yield self._writer.keep_alive()
+                        else:
+                            out += part
             if self.stopped:
                 break
         if out:
             self.fresh = False
             yield bytes(out)
+
+    async def _alive(self, work: Coroutine[object, object, bytes]) -> AsyncGenerator[bytes | None, None]:
+        """What the work gives, once, after a None for each time that it took a heartbeat longer."""
+        task = asyncio.get_running_loop().create_task(work)
+        try:
+            while not (await asyncio.wait({task}, timeout=self._heartbeat))[0]:
+                yield None
+            yield task.result()
+        finally:
+            # Whoever stops listening ends the work too.
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
     def _note_error(self, frame: Frame) -> None:
         for event in frame.events:

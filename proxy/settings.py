@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from proxy.approval_settings import ApprovalSettings
 from proxy.channel_settings import ChannelSettings
 from proxy.core.verdicts import CheckSettings, Mode
 from proxy.kept_settings import KeptSettings
@@ -238,6 +239,8 @@ class Settings(Part):
     """Budgets and brakes."""
     reask: Reask = Reask()
     """Refused calls go back to the model."""
+    approvals: ApprovalSettings = ApprovalSettings()
+    """Calls that need a person."""
     stream: Stream = Stream()
     """What happens to a stream while a call is held."""
     denied: Literal["answer", "error"] = "answer"

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from proxy import audit_records as records
-from proxy.core.messages import Exchange, MissingResult, RequestEdit, ToolChoice
+from proxy.core.approvals import Word, asked_for, decided
+from proxy.core.messages import Exchange, MissingResult, RequestEdit, ToolCall, ToolChoice
 from proxy.core.results import StepStatus
-from proxy.core.runs import Outcome
-from proxy.core.verdicts import Action, Mode
+from proxy.core.runs import Identity, Outcome, Run
+from proxy.core.verdicts import Action, Demand, Mode
 from proxy.redaction import Redactor
 
 from . import sample_run as sample
@@ -21,6 +22,7 @@ SHAPES: dict[str, Any] = {
     "decision": records.DecisionRecord,
     "run_end": records.RunEndRecord,
     "request_edit": records.EditRecord,
+    "approval": records.ApprovalRecord,
     "lost": records.LostRecord,
 }
 redactor = Redactor()
@@ -251,6 +253,26 @@ def test_an_edit_record_names_only_what_was_changed() -> None:
         "exchanges": [["call_7"]],
         "note": "stop here, password=[redacted]",
     }
+
+
+def test_an_approval_record_says_who_decided_and_why() -> None:
+    """D4, A9: redacted like everything else."""
+    call = ToolCall("c1", "login", '{"password": "hunter2"}')
+    run = Run("run_1", "k", sample.AT)
+    demands = (Demand("a", "Ask.", 0, "team.x"), Demand("b", "Ask.", 0, "org"))
+    asked = asked_for(
+        "apr_1", Identity("k", team="x"), run, call, demands, now=sample.AT, expires_at=sample.AT + 9
+    )
+    said = decided(asked, Word(False, "ann", "use password=hunter2 instead"), sample.AT)
+    record = checked(records.approval_record(redactor, said, at=sample.AT))
+
+    assert (record["status"], record["by"], record["layers"], record["team"]) == (
+        "rejected",
+        "ann",
+        ["org", "team.x"],
+        "x",
+    )
+    assert "hunter2" not in json.dumps(record)
 
 
 def test_a_gap_is_a_record_too() -> None:

@@ -1,5 +1,6 @@
 """One streamed answer on its way to the agent: text at once, calls only as judged, errors hidden only in time."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -93,10 +94,10 @@ class Wire:
         return f"failed {problem.code};".encode()
 
     def keep_alive(self) -> bytes:
-        raise NotImplementedError
+        return b"alive;"
 
-    def relay(self, *, fresh: bool = True, room: int = 1000) -> Relay:
-        return Relay(self, self, self.judge, room, fresh=fresh)
+    def relay(self, *, fresh: bool = True, room: int = 1000, heartbeat: float = 60.0) -> Relay:
+        return Relay(self, self, self.judge, room, fresh=fresh, heartbeat=heartbeat)
 
     async def run(self, relay: Relay, *batches: Sequence[Frame], may_retry: bool = False) -> str:
         """Feeds the batches as the gate does; everything that was written."""
@@ -299,6 +300,57 @@ async def test_a_judge_that_breaks_lets_nothing_out() -> None:
         await wire.run(relay, [TEXT, PIECE, CALL, END])
 
     assert wire.out == ["text;"]
+
+
+class Slow(Wire):
+    """A judge that waits for somebody."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.word = asyncio.Event(), asyncio.Event()
+        self.let_go = False
+
+    async def judge(self, calls: Sequence[ToolCall]) -> CallsMove:
+        try:
+            self.begun.set()
+            await self.word.wait()
+        except asyncio.CancelledError:
+            self.let_go = True
+            raise
+        return await super().judge(calls)
+
+
+async def test_while_a_call_is_judged_the_agent_gets_signs_of_life() -> None:
+    """C031, D4: a person may take long."""
+    wire = Slow()
+    parts = wire.relay(heartbeat=0.001).feed([TEXT, PIECE, CALL, END], may_retry=False)
+
+    assert [await anext(parts) for _ in range(3)] == [b"text;", b"alive;", b"alive;"]
+    wire.word.set()
+    rest = [part async for part in parts]
+    assert rest[-1] == b"[piece+call-[]];end;"
+    assert set(rest[:-1]) <= {b"alive;"}
+
+
+async def test_an_agent_that_hangs_up_ends_the_judgement() -> None:
+    """B2: at once, not when the person has decided."""
+    wire = Slow()
+    parts = wire.relay(heartbeat=0.001).feed([PIECE, CALL, END], may_retry=False)
+    assert await anext(parts) == b"alive;"
+    await parts.aclose()
+
+    assert wire.let_go
+
+
+async def test_whoever_cancels_the_stream_cancels_the_judgement() -> None:
+    wire = Slow()
+    reads = asyncio.get_running_loop().create_task(wire.run(wire.relay(), [PIECE, CALL, END]))
+    await wire.begun.wait()
+    reads.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reads
+
+    assert wire.let_go
 
 
 async def test_frames_of_which_nothing_is_written_keep_an_answer_fresh() -> None:

@@ -51,6 +51,8 @@ class ApprovalCheck:
     def on_calls(self, facts: Facts) -> Iterator[Verdict]:
         """Refuses blind repeats, and calls that a person has not approved."""
         yield from repeated_acts(facts)
+        if facts.approvals is None:
+            return
         for place in range(len(facts.calls)):
             for demand in demands_on(facts, place):
                 yield _word(facts, place, demand, facts.approvals.get(place))

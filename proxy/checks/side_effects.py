@@ -95,12 +95,12 @@ def _keyed(place: int, traits: ToolTraits, act: _Act, others: Sequence[_Act]) ->
             f"Give {spelled(path)} a text that stands for this one act: a new one for each new act, the one of before "
             "where you try the same act again."
         )
-        yield _verdict("key", "idempotency_key_missing", message, place)
+        yield _refused("key", "idempotency_key_missing", message, place)
     elif any(other.key == act.key and other.meaning != act.meaning for other in others):
         message = (
             f"The value of {spelled(path)} was used before with other arguments. Another act needs a new one."
         )
-        yield _verdict("key", "idempotency_key_reused", message, place)
+        yield _refused("key", "idempotency_key_reused", message, place)
 
 
 def _repeated(
@@ -114,12 +114,12 @@ def _repeated(
             f"This call to {shown} was made before in this conversation and succeeded: it is done. Do not make it "
             "again; go on with its result."
         )
-        yield _verdict("repeated", "side_effect_done", message, place)
+        yield _refused("repeated", "side_effect_done", message, place)
     elif twice or open_now:
         message = (
             f"The same call to {shown} stands twice in one answer. It has an effect each time: make it once."
         )
-        yield _verdict("repeated", "side_effect_twice", message, place)
+        yield _refused("repeated", "side_effect_twice", message, place)
     elif same and same[-1][0].status in UNKNOWN:
         step, before = same[-1]
         if (key and key == before) or looks.since(step):
@@ -133,7 +133,7 @@ def _repeated(
             f"This call to {shown} was made before, and it is not known whether it took effect. {safe}, or tell the "
             "user that it is not known."
         )
-        yield _verdict("unknown", "side_effect_unknown", message, place)
+        yield _refused("unknown", "side_effect_unknown", message, place)
 
 
 class _Looks:
@@ -158,5 +158,5 @@ class _Looks:
         )
 
 
-def _verdict(part: str, code: str, message: str, place: int) -> Verdict:
+def _refused(part: str, code: str, message: str, place: int) -> Verdict:
     return Verdict(f"approval.{part}", code, Action.REASK, message, place, reason_class=REASON)

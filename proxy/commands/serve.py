@@ -9,7 +9,7 @@ import typer
 
 from proxy import logs, start_report
 from proxy.admin import Readiness
-from proxy.assembly import parts_of, reloading_on_signal
+from proxy.assembly import admin_of, parts_of, reloading_on_signal
 from proxy.config import SettingsFault
 from proxy.errors import Fault
 from proxy.gate import Gate
@@ -46,4 +46,5 @@ async def _serve(settings: Settings) -> None:
             out.print(start_report.lines(settings, parts.policies, at), markup=False)
 
         with reloading_on_signal(parts.policies, readiness, tasks):
-            await serve_forever(settings, Gate(parts), readiness=readiness, started=started)
+            admin = admin_of(settings, readiness, parts)
+            await serve_forever(settings, Gate(parts), readiness=readiness, admin=admin, started=started)

@@ -163,8 +163,9 @@ class Facts:
     """Calls phase: their arguments as strictly read JSON objects; None where they are not exactly one."""
     call_shortages: tuple[Shortage | None, ...] = ()
     """Calls phase: for each call, what the store refused to reserve."""
-    approvals: Mapping[int, Approval] = field(default_factory=dict)
-    """Calls phase: what the book says of the calls that a person was asked about, by place."""
+    approvals: Mapping[int, Approval] | None = field(default_factory=dict)
+    """Calls phase: what the book says of the calls that a person was asked about, by place. None: nobody was asked yet,
+    and what else there is to say is to be known first."""
     answer: Turn | None = None
     """Answer phase: the final answer."""
 
