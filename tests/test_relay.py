@@ -328,7 +328,7 @@ async def test_while_a_call_is_judged_the_agent_gets_signs_of_life() -> None:
     assert [await anext(parts) for _ in range(3)] == [b"text;", b"alive;", b"alive;"]
     wire.word.set()
     rest = [part async for part in parts]
-    assert rest[-1] == b"[piece+call-[]];end;"
+    assert rest[-1] == b"[piece+call+end-[]];"
     assert set(rest[:-1]) <= {b"alive;"}
 
 
