@@ -16,6 +16,7 @@ Value = str | bool | int | float | Sequence[str]
 Attributes = dict[str, Value]
 
 TOOL_FAULTS = frozenset({StepStatus.FAILED, StepStatus.TEMPORARILY_UNAVAILABLE})
+_REASON_LENGTH = 200
 _MOST_VERDICTS = 32
 _ID_LENGTH = 128
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
@@ -155,7 +156,19 @@ def decision(
         }
     if verdicts:
         attributes[name.VERDICTS] = [_in_short(verdict) for verdict in verdicts[:_MOST_VERDICTS]]
-    return attributes | (_said(chief) if chief is not None else {})
+    return attributes | _approval(verdicts) | (_said(chief) if chief is not None else {})
+
+
+def _approval(verdicts: Iterable[Verdict]) -> Attributes:
+    """Who was asked about the call, and what they said."""
+    fields = next((verdict.fields for verdict in verdicts if "approval" in verdict.fields), {})
+    parts = (
+        (name.APPROVAL_ID, "approval"),
+        (name.APPROVAL_STATUS, "status"),
+        (name.APPROVAL_BY, "by"),
+        (name.APPROVAL_REASON, "reason"),
+    )
+    return {key: printable.name(str(fields[part]), _REASON_LENGTH) for key, part in parts if fields.get(part)}
 
 
 def _said(verdict: Verdict) -> Attributes:

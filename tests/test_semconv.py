@@ -50,6 +50,10 @@ CONVENTIONAL = {
 }
 OWN = {
     "callgate.action",
+    "callgate.approval.by",
+    "callgate.approval.id",
+    "callgate.approval.reason",
+    "callgate.approval.status",
     "callgate.attempt",
     "callgate.budget.scope",
     "callgate.budget.unit",

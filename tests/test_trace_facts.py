@@ -49,6 +49,19 @@ def test_the_run_is_the_session_and_no_conversation_is_invented() -> None:
     assert trace_facts.model_request("openai", sample.request(conversation="c1"))[name.CONVERSATION] == "c1"
 
 
+def test_whoever_approved_a_call_is_told() -> None:
+    """D4: in one line, whatever was typed."""
+    fields = {"demand": "d", "approval": "apr_1", "status": "used", "by": "ann", "reason": "fine\nby me"}
+    verdict = Verdict("approval.person", "approval_given", Action.PASS, "m", 0, fields=fields)
+    facts = trace_facts.decision([verdict], Action.PASS, phase="calls", refused=False, policy="")
+
+    assert facts[name.APPROVAL_ID] == "apr_1"
+    assert facts[name.APPROVAL_STATUS] == "used"
+    assert facts[name.APPROVAL_BY] == "ann"
+    assert facts[name.APPROVAL_REASON] == "fine\\nby me"
+    assert facts[name.DECISION] == "allow"
+
+
 def test_persons_are_not_told() -> None:
     identity = Identity("key", "acme", "support", "helper", user="CANARY", claims={"email": "CANARY"})
 
