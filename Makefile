@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint run bench lock clean
+.PHONY: help setup demo test tools lint run bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,8 +28,11 @@ setup: $(STAMP) ## install Callgate and everything its tests need into .venv
 demo: setup ## show a guarded agent at work; no key, no network
 	$(BIN)/callgate demo
 
-test: lint ## ruff, mypy, pytest
+test: lint tools ## ruff, mypy, pytest
 	$(BIN)/python -m pytest
+
+tools: setup ## build the OPA that tests run against into .tools, once
+	$(BIN)/python -m tests.tools
 
 lint: setup ## ruff check, ruff format --check, mypy
 	$(BIN)/ruff check .
@@ -51,8 +54,8 @@ lock: ## resolve requirements.lock anew
 		--upgrade --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet --output-file "$$tmp/lock"; \
 	cp "$$tmp/lock" requirements.lock
 
-clean: ## remove .venv, caches and builds
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+clean: ## remove .venv, .tools, caches and builds
+	rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find proxy tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The build backend is in the lock, so nothing is fetched that has no hash.

@@ -14,6 +14,7 @@ from proxy.core.runs import Identity, Run
 from proxy.core.verdicts import Decision
 from proxy.engines import Bundle, Held, Policies, PolicySettings, load_bundle, open_policies
 from proxy.engines.marked import Marked
+from proxy.engines.opa_wire import OpaServer
 from proxy.engines.rules import RuleData, checked, fold_names, merged
 from proxy.engines.worker import Evaluator
 
@@ -21,7 +22,14 @@ RULE = "data.callgate.main.decision"
 IDENTITY = Identity(team="blue", agent="bot", user="ann")
 REQUEST = Request("test", "m", (Message(Role.USER, "Order A1, please."),), (Tool("read"), Tool("write")))
 RUN = Run("r", "k", 1.0)
-GOOD: dict[str, object] = {"deny": [], "allowed_tools": None, "limits": {}, "tools": {}, "shadow": [], "approvals": []}
+GOOD: dict[str, object] = {
+    "deny": [],
+    "allowed_tools": None,
+    "limits": {},
+    "tools": {},
+    "shadow": [],
+    "approvals": [],
+}
 
 
 @dataclass
@@ -54,6 +62,7 @@ class Configured:
     profile: Literal["starter", "strict"] = "starter"
     deadline_seconds: float = 1.0
     workers: int = 1
+    opa_server: OpaServer | None = None
 
 
 @asynccontextmanager

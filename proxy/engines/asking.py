@@ -66,7 +66,9 @@ async def decided(engine: Engine, bundle: Bundle, question: Question) -> Decisio
     except EngineFault as fault:
         return _refusal(fault.message, revision, phase, unjudged=True)
     try:
-        return read_decision(await engine.decide(document), revision)
+        said = await engine.decide(document)
+        # An engine whose policies are elsewhere knows only now which ones they were.
+        return read_decision(said, engine.revision)
     except EngineFault as fault:
         return _refusal(fault.message, revision, phase)
     except Exception as error:  # noqa: BLE001 - a mistake of ours is a refusal too

@@ -21,8 +21,9 @@ from proxy.errors import EngineFault
 from .asking import Question, decided
 from .bundle import Bundle, load_bundle
 from .decision import read_decision
-from .embedded import EmbeddedEngine, EmbeddedSettings
 from .findings import LintFault
+from .kinds import FOREIGN, Engines, engines_of
+from .opa_wire import OpaServer
 from .samples import sample_inputs
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class PolicySettings(Protocol):
     def workers(self) -> int:
         """Engine workers."""
 
+    @property
+    def opa_server(self) -> OpaServer | None:
+        """The OPA server that decides; None: the embedded engine does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Description:
@@ -77,18 +82,24 @@ async def open_policies(settings: PolicySettings, wrap: Callable[[Engine], Engin
 
     Raises EngineFault, with every reason and its place.
     """
+    engines = engines_of(settings.opa_server, settings.workers, settings.deadline_seconds)
 
     def load() -> Bundle:
+        if settings.opa_server is not None and not settings.opa_server.manage:
+            return FOREIGN
         files = [settings.data] if settings.data is not None else []
         return load_bundle(settings.folders, files, {"profile": settings.profile})
 
     async def start(bundle: Bundle) -> Engine:
-        bounds = EmbeddedSettings(workers=settings.workers, deadline=settings.deadline_seconds)
-        engine: Engine = await EmbeddedEngine.start(bundle, bounds)
+        engine = await engines.start(bundle)
         return wrap(engine) if wrap is not None else engine
 
-    bundle = load()
-    return Policies(await _proven(start, bundle), bundle, load=load, start=start)
+    try:
+        bundle = load()
+        return Policies(await _proven(start, bundle), bundle, load=load, start=start, engines=engines)
+    except BaseException:
+        await engines.close()
+        raise
 
 
 async def _proven(start: Callable[[Bundle], Awaitable[Engine]], bundle: Bundle) -> Engine:
@@ -162,12 +173,14 @@ class Policies:
         *,
         load: Callable[[], Bundle] | None = None,
         start: Callable[[Bundle], Awaitable[Engine]] | None = None,
+        engines: Engines | None = None,
     ) -> None:
         """`load` reads the policies anew from where they came, `start` gives an engine with them; both raise EngineFault.
-        Without them nothing is reloaded."""
+        Without them nothing is reloaded. `engines`: where they come from, closed with the last of them."""
         self._edition = _Edition(engine, bundle)
         self._load = load
         self._start = start
+        self._engines = engines
         self._reloading = asyncio.Lock()
         self._retired: set[_Edition] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -182,6 +195,11 @@ class Policies:
     def problem(self) -> str:
         """Why newer policies were not put in force; empty: there is nothing of the kind."""
         return self._problem
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be decided at the moment; empty: nothing is known against it."""
+        return self._engines.trouble if self._engines is not None else ""
 
     def describe(self) -> Description:
         """What is in force."""
@@ -245,3 +263,5 @@ class Policies:
         """Ends all engines. Decisions under way are refusals."""
         left, self._retired = self._retired, set()
         await asyncio.gather(*(edition.engine.close() for edition in (self._edition, *left)), *self._closing)
+        if self._engines is not None:
+            await self._engines.close()
