@@ -183,6 +183,8 @@ def _move(module: RegoModule, start: int, end: int, body: Mapping[str, Any] | No
     first, last = query["span"]["start"], query["span"]["end"]
     if query["stmts"][0]["span"]["start"] > first and module.source[first : first + 1] == b"{":
         return _Move(start, end, last - 1, b"", last - 1, before, b"\n")
+    if module.source[last : last + 1] in {b'"', b"`"}:
+        last += 1  # the parser leaves the closing quote out
     return _Move(start, end, first, b"{ ", last, before)
 
 

@@ -55,6 +55,7 @@ def value(text: str, *, is_rewritten: bool = True) -> Any:
             'p contains x.a if {\n\tsome x in [{"a": 1}, {}]\n}\n\np contains x.b if { some x in [{"b": 2}, {}] }',
             [1, 2],
         ),
+        ('p := f({"k": "a", "r": 1})\n\nf(x) := x.r if x.k == "a"\n\nf(x) := x.q if x.k == `b`', 1),
         ("p contains x if some x in [1]", [1]),
         ('p := {"a": 1}.a if {"b": 1} == {"b": input.x}', 1),
         ('p contains q.a if {y | some y in [1]} == {1}\n\nq := {"a": 5}', [5]),
