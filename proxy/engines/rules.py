@@ -183,6 +183,8 @@ class LayerRules(Part):
     tools: dict[Name, ToolRules] = {}
     approvals: ApprovalRules = ApprovalRules()
     limits: LimitRules = LimitRules()
+    values: dict[Name, Any] = {}
+    """Read by Rego of the layer's own, by nothing shipped."""
 
 
 class RuleData(Part):

@@ -10,6 +10,7 @@ import pytest
 from proxy.config import load_settings
 from proxy.demo.conversations import (
     BadRecording,
+    Caller,
     Conversation,
     Played,
     play_conversations,
@@ -53,6 +54,35 @@ async def test_a_run_that_repeats_itself_is_flagged_with_the_round_and_the_check
     assert played.verdicts["progress.same_call", "finish"] >= 1
 
 
+async def test_the_recorded_run_goes_on_after_a_refusal_and_each_call_is_judged_by_the_recorded_history(
+    tmp_path: Path,
+) -> None:
+    """D2: the second call is refused, the third is judged as if it had been made; ids may repeat."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "agents:\n  finder:\n    tools:\n      find:\n        arguments: {q: {not_one_of: [b]}}\n"
+    )
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find a, b and c."}]
+    for letter in "abc":
+        call = CALL | {"function": {"name": "find", "arguments": json.dumps({"q": letter})}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": "c1", "content": json.dumps({"found": letter})})
+    messages.append({"role": "assistant", "content": "Done."})
+    settings = load_settings(environment={"CALLGATE_POLICY__DATA": str(rules)})
+
+    (played,) = await play_conversations(
+        [Conversation("run", messages)], TOOLS, settings, caller=Caller(agent="finder")
+    )
+
+    told = [(call.arguments, call.result, call.released, call.refused_by) for call in played.calls]
+    assert told == [
+        ({"q": "a"}, '{"found": "a"}', True, ()),
+        ({"q": "b"}, '{"found": "b"}', False, ("argument_rule",)),
+        ({"q": "c"}, '{"found": "c"}', True, ()),
+    ]
+    assert (played.rounds, played.altered) == (4, [2])
+
+
 async def test_all_recorded_runs_that_ended_well_pass_untouched() -> None:
     """A4, D9: the default brakes harm none of 49 good runs of a public benchmark; one of the others gets a nudge."""
     folder = SHARED / "trajectories"
@@ -71,7 +101,16 @@ async def test_all_recorded_runs_that_ended_well_pass_untouched() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", "{}", '{"messages": [{}]}', '{"messages": [{"role": 1}]}', '{"messages": 1}']
+    "line",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"messages": [{}]}',
+        '{"messages": [{"role": 1}]}',
+        '{"messages": 1}',
+        '{"messages": [], "expected_actions": [{"name": "pay"}]}',
+    ],
 )
 def test_a_line_that_is_no_conversation_is_named(tmp_path: Path, line: str) -> None:
     """The file and the line number lead to the mistake."""

@@ -41,6 +41,19 @@ org:
     assert str(tree["org"]["tools"]["a"]["arguments"]["x.y"]["min"]) == "2"
 
 
+def test_values_of_a_layer_are_kept_as_they_are() -> None:
+    """What a layer's own Rego needs to know has any form."""
+    text = "agents: {bot: {values: {free: {gold: {economy: 3}}, names: [a, no], at: 2024-05-15}}}"
+    tree, found = checked(read_marked("rules.yaml", text), RuleData)
+
+    assert found == []
+    assert tree["agents"]["bot"]["values"] == {
+        "free": {"gold": {"economy": 3}},
+        "names": ["a", "no"],
+        "at": "2024-05-15",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
