@@ -256,7 +256,9 @@ class Judge:
             for place in range(len(state.facts.calls))
             if asks and place not in refused and demands_on(state.facts, place)
         ]
+        state.holding = True
         asked = await self._parts.approvals.asked(state.facts, places)
+        state.holding = False
         state.facts = replace(state.facts, approvals=asked.approvals)
         if asked.waited:
             # Meanwhile other requests of this run may have done things, and time has passed.

@@ -118,7 +118,7 @@ class Round:
                 settled = self._ledger.keep if self._sent else self._ledger.give_back
                 self._state.run = await settled(attempt)
             state = self._state
-            over = self._turn is not None and any(self._turn.finish)
+            over = self._turn is not None and any(self._turn.finish) and not state.holding
             if left and not over and state.run.outcome is not Outcome.CANCELLED:
                 state.run = await self._ledger.record_answer(state.run, "", Outcome.CANCELLED, CLIENT_GONE)
                 state.recorder.concluded(state.run)

@@ -40,6 +40,8 @@ class State:
     retries_left: int = 0
     reservation: Reservation | None = None
     """Put aside for the first round when the request was judged."""
+    holding: bool = False
+    """The newest answer has not reached the agent, though it is complete: a call in it waits for a person."""
     again: bool = False
     """The model is to be asked (again): another round follows."""
     earlier: list[Turn] = field(default_factory=list)
