@@ -1,14 +1,12 @@
-"""A bundle as an OPA server is given it, so that it decides as the embedded engine does and old and new live side by
-side.
+"""A bundle as an OPA server is given it, so that it decides as the embedded engine does, and so that old and new live
+side by side.
 
-1. Everything stands below a name of its own: `data` becomes `data.<name>` in every reference, and each package moves
-   below it. The name is a digest of what is loaded, so that equal bundles share it and unequal ones never meet.
-2. A server takes modules one by one. So each has a mark, and the one rule that is asked (`data.<name>.decision`) is
-   undefined unless all marks and the rule data are there at the same time: there is no decision by half a bundle,
-   however several proxies put and remove it.
-3. A server refuses a name that stands in a module which is not there yet. So all names are declared first, by clauses
-   that never hold; the order of the modules then does not matter.
-4. `not f(x.y)` is undefined in OPA where `x.y` is: it looks at what a call is given before the negation, and a denial
+1. All of it is one module: a server takes modules one by one, and between two of them it would decide by half a bundle.
+   The package of a file goes into the heads of its rules (`callgate.org.deny contains …`), and what the file calls by
+   an imported name or by that of its own package is written out.
+2. It stands below a name of its own (`data.<name>`), a digest of what is loaded: equal bundles share it, and unequal
+   ones never meet.
+3. `not f(x.y)` is undefined in OPA where `x.y` is: it looks at what a call is given before the negation, and a denial
    would vanish where a field is missing. So `not E` becomes `count({1 | E}) == 0`, which is what the embedded engine
    understands by it.
 """
@@ -17,17 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
 from .bundle import Bundle
 from .rewriting import Piece, Rewritten
-from .syntax import Path, RegoModule, RegoRule, RuleKind, nodes, parsed, written
+from .syntax import Node, Path, RegoModule, RegoRule, nodes, parsed, written
 
-ENTRY = "entry"
-_SPLICE = tuple[int, int, bytes]
+_SPLICE = tuple[int, int, str]
 """From, to (bytes of the source), and what stands there instead."""
+_NO_TARGETS = frozenset({"rego", "future"})
+"""Imports that switch syntax on."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,21 @@ class Namespaced:
     """What is put on a server for one bundle."""
 
     name: str
-    """The first part of all its packages, e.g. `callgate_0123456789abcdef`."""
-    policies: Mapping[str, str]
-    """Rego text by id, in the order in which it is put; the last one is asked."""
+    """Its package, e.g. `callgate_0123456789abcdef`."""
+    text: str
+    """The module."""
     rules: Mapping[str, Any]
     """The document `data.<name>.rules`."""
-    sources: Mapping[str, tuple[str, Rewritten]] = field(repr=False, default_factory=dict)
-    """By id of a policy: the file that it was made of."""
+    parts: Sequence[tuple[int, str, Rewritten]] = field(repr=False, default=())
+    """Where a file begins in the module (its line, from 1), the file, and its text there."""
 
-    def place(self, policy: str, line: int, column: int) -> tuple[str, int, int]:
-        """File, line and column (from 1) of what the server calls this place; an empty file where there is none."""
-        if policy not in self.sources:
+    def place(self, line: int, column: int) -> tuple[str, int, int]:
+        """File, line and column of what the server calls this place (all from 1); an empty file where there is none."""
+        found = bisect_right([start for start, _, _ in self.parts], line) - 1
+        if found < 0:
             return "", line, column
-        file, text = self.sources[policy]
-        return file, *text.place(line, column)
+        start, file, text = self.parts[found]
+        return file, *text.place(line - start + 1, column)
 
     def as_written(self, message: str) -> str:
         """A message of the server with the names that the policies' authors know."""
@@ -58,89 +59,90 @@ class Namespaced:
 def namespaced(bundle: Bundle) -> Namespaced:
     """The bundle below its own name."""
     modules = [parsed(file, text) for file, text in sorted(bundle.modules.items())]
-    draft = json.dumps([_policies("callgate_", modules)[0], bundle.data["rules"]], sort_keys=True)
+    draft = json.dumps([_module("callgate_", modules)[0], bundle.data["rules"]], sort_keys=True)
     name = f"callgate_{hashlib.sha256(draft.encode()).hexdigest()[:16]}"
-    policies, sources = _policies(name, modules)
-    return Namespaced(name, policies, bundle.data["rules"], sources)
+    text, parts = _module(name, modules)
+    return Namespaced(name, text, bundle.data["rules"], parts)
 
 
-def below(name: str, module: RegoModule, *more: bytes) -> Rewritten:
-    """The module with everything in it below the name, and `more` at its end."""
-    at, pieces = 0, []
-    for start, end, instead in sorted(_splices(module, name)):
-        pieces += [Piece(module.source[at:start], at), Piece(instead)]
-        at = end
-    pieces += [Piece(module.source[at:], at), *map(Piece, more)]
-    return Rewritten(b"".join(piece.text for piece in pieces).decode(), tuple(pieces), module.source)
-
-
-def declarations(name: str, modules: Sequence[RegoModule]) -> Iterator[str]:
-    """For each package a module that declares its rules: clauses that never hold, and of any type."""
-    declared: dict[Path, set[str]] = {}
+def _module(name: str, modules: Sequence[RegoModule]) -> tuple[str, list[tuple[int, str, Rewritten]]]:
+    names: dict[Path, set[str]] = {}
     for module in modules:
-        declared.setdefault(module.package, set()).update(map(_declaration, module.rules))
-    for package in sorted(declared):
-        yield "\n\n".join([f"package {_path(name, package)}", *sorted(declared[package]), ""])
+        names.setdefault(module.package, set()).update(rule.name.partition(".")[0] for rule in module.rules)
+    # Rules without rule data would decide, but not by these policies.
+    there = f"is_there if data.{name}.rules"
+    text = f"package {name}\n\n{there}\n\ndecision := data.{name}.callgate.main.decision if is_there\n\n"
+    parts = []
+    for module in modules:
+        part = below(name, module, names[module.package])
+        parts.append((text.count("\n") + 1, module.file, part))
+        text += f"{part.text}\n\n"
+    return text, parts
 
 
-def _declaration(rule: RegoRule) -> str:
-    if rule.arity:
-        return f"{rule.name}({', '.join('_' * rule.arity)}) := input if false"
-    if rule.kind is RuleKind.OBJECT:
-        return f"{rule.name}[key] := input if {{\n\tsome key in input\n\tfalse\n}}"
-    return f"{rule.name} {'contains' if rule.kind is RuleKind.SET else ':='} input if false"
+def below(name: str, module: RegoModule, names: AbstractSet[str]) -> Rewritten:
+    """The rules of a module for the module that holds them all; `names` are those of all rules of its package."""
+    source = module.source
+    at, pieces = _begins(module), []
+    for start, end, instead in sorted(_splices(name, module, names)):
+        pieces += [Piece(source[at:start], at), Piece(instead.encode())]
+        at = end
+    pieces.append(Piece(source[at:], at))
+    return Rewritten(b"".join(piece.text for piece in pieces).decode(), tuple(pieces), source)
 
 
-def _policies(
-    name: str, modules: Sequence[RegoModule]
-) -> tuple[dict[str, str], dict[str, tuple[str, Rewritten]]]:
-    policies = {f"{name}/names{place}": text for place, text in enumerate(declarations(name, modules))}
-    sources = {
-        f"{name}/{place}": (module.file, below(name, module, f"\n\n{_mark(place)} := true\n".encode()))
-        for place, module in enumerate(modules)
+def _begins(module: RegoModule) -> int:
+    """Where package and imports end. What is said above them about the package cannot be said in the middle."""
+    spans = [module.tree["package"]["span"], *(each["span"] for each in module.tree["imports"])]
+    last = max(span["end"] for span in spans)
+    line = module.source.find(b"\n", last)
+    return len(module.source) if line < 0 else line + 1
+
+
+def _splices(name: str, module: RegoModule, names: AbstractSet[str]) -> Iterator[_SPLICE]:
+    targets = {
+        alias: _full(name, (target.root, *target.fixed))
+        for alias, target in module.imports.items()
+        if target.root not in _NO_TARGETS
     }
-    policies |= {policy: text.text for policy, (_, text) in sources.items()}
-    marks = [f"\tdata.{_path(name, module.package)}.{_mark(place)}" for place, module in enumerate(modules)]
-    policies[f"{name}/{ENTRY}"] = "\n".join(
-        [
-            f"package {name}\n",
-            f"whole if {{\n\tdata.{name}.rules",
-            *marks,
-            "}\n",
-            f"decision := data.{name}.callgate.main.decision if whole\n",
-        ]
-    )
-    return policies, sources
-
-
-def _mark(place: int) -> str:
-    return f"is_there_{place}__"
-
-
-def _path(name: str, package: Path) -> str:
-    return f"{name}{written(package).removeprefix('data')}"
-
-
-def _splices(module: RegoModule, name: str) -> Iterator[_SPLICE]:
-    root = _start(module.tree["package"]["refr"])
-    yield root, root, f"{name}.".encode()
-    parts: list[tuple[Any, frozenset[str]]] = [(module.tree["imports"], frozenset())]
-    parts += [(rule.node, module.locals(rule.node)) for rule in module.rules]
-    for part, declared in parts:
-        for used in module.references(part):
-            start, end = used.place.start, used.place.start + len("data")
-            if used.root == "data" and "data" not in declared and module.source[start:end] == b"data":
-                yield end, end, f".{name}".encode()
-        for kind, node in nodes(part):
+    own = _full(name, ("data", *module.package))
+    targets |= {each: _full(name, ("data", *module.package, each)) for each in names}
+    targets["data"] = f"data.{name}"
+    for rule in module.rules:
+        head = _head(rule)
+        yield head, head, f"{own.removeprefix(f'data.{name}.')}."
+        declared = module.locals(rule.node)
+        for used in module.references(rule.node):
+            start, end = used.place.start, used.place.start + len(used.root.encode())
+            is_written = used.root in targets and module.source[start:end] == used.root.encode()
+            if is_written and used.root not in declared and start != head:
+                yield start, end, targets[used.root]
+        for kind, node in nodes(rule.node):
             if kind == "NotExpr":
                 start, end = node["span"]["start"], node["span"]["end"]
-                yield start, start + len("not"), b"count({1 |"
-                yield end, end, b" }) == 0"
+                yield start, start + len("not"), "count({1 |"
+                yield end, end, " }) == 0"
 
 
-def _start(refr: Mapping[str, Any]) -> int:
+def _full(name: str, path: Path) -> str:
+    """A chain as it is written out: what is below `data` is below the name."""
+    root, *steps = path
+    return (
+        written((name, *steps)) if root == "data" else f"{root}{written(tuple(steps)).removeprefix('data')}"
+    )
+
+
+def _head(rule: RegoRule) -> int:
+    """Where the name of a rule begins."""
+    refr: Node = rule.node["Default"]["refr"] if "Default" in rule.node else _refr(rule.node["Spec"]["head"])
     while "Var" not in refr:
         ((_, body),) = refr.items()
         refr = body["refr"]
     start: int = refr["Var"]["span"]["start"]
     return start
+
+
+def _refr(head: Node) -> Node:
+    ((_, body),) = head.items()
+    found: Node = body["refr"]
+    return found

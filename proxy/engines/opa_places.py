@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ LEASE = 3600.0
 """Seconds that a copy is kept for a user who has not renewed."""
 _RENEWAL = LEASE / 3
 _GONE = 404
+_NAME = re.compile("callgate_[0-9a-f]{16}")
 
 
 class OpaPlace:
@@ -53,11 +55,12 @@ class OpaPlace:
         """Puts everything there, unless it is. Raises ServerFault, or EngineFault with places for what OPA refuses."""
         async with self._writing:
             await self._renew()
-            if await self._client.read(f"{self._space.name}/whole"):
+            if await self._client.read(f"{self._space.name}/is_there"):
                 return
             await self._client.update_or_create_data(dict(self._space.rules), f"{self._space.name}/rules")
-            for policy, text in self._space.policies.items():
-                await self._client.update_policy_from_string(text, policy, rego_compat=False)
+            await self._client.update_policy_from_string(
+                self._space.text, self._space.name, rego_compat=False
+            )
 
     def is_renewal_due(self) -> bool:
         """Whether it should be said again that the copy is used."""
@@ -71,29 +74,24 @@ class OpaPlace:
     async def _renew(self) -> None:
         now = self._wall()
         self._renew_at = now + _RENEWAL
-        use = {"until": now + LEASE, "policies": list(self._space.policies)}
-        await self._client.update_or_create_data(use, f"{_USES}/{self._space.name}/{self._user}")
+        await self._client.update_or_create_data(
+            {"until": now + LEASE}, f"{_USES}/{self._space.name}/{self._user}"
+        )
 
     # --- leaving ---
 
     async def leave(self) -> None:
         """The copy is not used any more by this one: takes away what nobody uses. Raises ServerFault."""
         async with self._writing:
-            said = await self._client.read(_USES)
-            unused = _unused(said, self._wall(), self._space, self._user)
-            for name, policies in unused.items():
+            unused = _unused(await self._client.read(_USES), self._wall(), self._space.name, self._user)
+            for name in unused:
                 _LOG.info("nobody uses the policies %s on the OPA server any more", name)
-                await self._remove(name, policies)
+                with suppress(Refused):
+                    await self._client.delete_policy(name)
+                await self._delete_data(name)
+                await self._delete_data(f"{_USES}/{name}")
             if self._space.name not in unused:
                 await self._delete_data(f"{_USES}/{self._space.name}/{self._user}")
-
-    async def _remove(self, name: str, policies: list[str]) -> None:
-        # What is asked goes first, what others need goes next to last, and last what tells others to do this.
-        for policy in reversed(policies):
-            with suppress(Refused):
-                await self._client.delete_policy(policy)
-        await self._delete_data(name)
-        await self._delete_data(f"{_USES}/{name}")
 
     async def _delete_data(self, path: str) -> None:
         try:
@@ -114,28 +112,24 @@ class OpaPlace:
 
     def _lines(self, refusal: Refused) -> Iterator[str]:
         for said in refusal.errors[:20]:
-            file, line, column = self._space.place(said.file, said.line, said.column)
-            place = f"{file}:{line}:{column}: " if file else ""
+            file, line, column = self._space.place(said.line, said.column)
+            place = f"{file}:{line}:{column}: " if file and said.file == self._space.name else ""
             yield f"{place}{self._space.as_written(said.message)}"
 
 
-def _unused(said: object, now: float, own: Namespaced, user: str) -> dict[str, list[str]]:
-    """The copies that nobody but this user of its own one uses at this time: their names, and their policies."""
+def _unused(said: object, now: float, own: str, user: str) -> list[str]:
+    """The copies that nobody uses at this time, but for this user of its own one."""
     uses: Mapping[str, Any] = said if isinstance(said, dict) else {}
-    found = {}
+    found = []
     for name, users in uses.items():
         others = {key: use for key, use in users.items() if key != user} if isinstance(users, dict) else {}
-        if name.startswith("callgate_") and not any(_until(use) > now for use in others.values()):
-            listed = [list(own.policies)] if name == own.name else list(map(_listed, others.values()))
-            found[name] = [each for each in max(listed, key=len, default=[]) if each.startswith(f"{name}/")]
+        # An empty one is being put there, or is what a removal left: its user says so soon.
+        is_left = bool(users) or name == own
+        if _NAME.fullmatch(name) and is_left and not any(_until(use) > now for use in others.values()):
+            found.append(name)
     return found
 
 
 def _until(use: object) -> float:
     until = use.get("until") if isinstance(use, dict) else None
     return float(until) if isinstance(until, int | float) else 0.0
-
-
-def _listed(use: object) -> list[str]:
-    policies = use.get("policies") if isinstance(use, dict) else None
-    return [policy for policy in policies if isinstance(policy, str)] if isinstance(policies, list) else []

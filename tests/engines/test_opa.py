@@ -120,10 +120,10 @@ async def test_what_a_dead_proxy_left_is_taken_away_when_its_time_is_over(tmp_pa
 
 async def test_a_rule_that_fails_is_told_with_its_place_as_it_was_written(tmp_path: Path) -> None:
     """C033; OPA by itself would take a failing function for undefined, and a denial would be lost."""
-    rule = CLOSED + ' if {\n\tnot data.callgate.org.deny["é"]; to_number(input.calls[0].name) > 1\n}'
+    rule = CLOSED + ' if {\n\tnot data.rules["é"]; to_number(input.calls[0].name) > 1\n}'
     async with real_opa() as opa, engine(opa.url, team_bundle(tmp_path, rule)) as started:
         for _ in range(7):
-            with pytest.raises(EngineFault, match=r"rules\.rego:4:35: .*to_number") as failed:
+            with pytest.raises(EngineFault, match=r"rules\.rego:4:23: .*to_number") as failed:
                 await started.decide(question("blue"))
             assert not isinstance(failed.value, ServerFault)
         assert codes(await started.decide(question("red"))) == []
@@ -172,13 +172,13 @@ async def test_policies_that_the_server_lost_are_put_there_again() -> None:
 
 
 async def test_there_is_no_decision_by_half_a_bundle() -> None:
-    """Where one module is missing, everything is undefined, and that puts it back."""
+    """Policies without their data, or data without policies, decide nothing, and are put back."""
     async with real_opa() as opa, engine(opa.url) as started:
         (name,) = await opa.names()
         before = await started.decide(question())
-        for path in (f"policies/{name}/0", f"data/{name}/rules", f"policies/{name}/entry"):
+        for path in (f"policies/{name}", f"data/{name}", f"data/{name}/rules/profile"):
             await opa.delete(path)
-            assert await started.decide(question()) == before
+            assert (await started.decide(question()) == before) is ("profile" not in path)
 
 
 async def test_a_server_that_never_answers_refuses_within_the_time(tmp_path: Path) -> None:
