@@ -29,7 +29,9 @@ _LARGEST_FILE = 2 * 1024 * 1024
 _QUIET = frozenset({("callgate", "main"), ("callgate", "lib"), ("callgate", "layers")})
 """These read results for everybody, and only where somebody asks."""
 _RESULT_FIELDS = frozenset({"result", "result_json"})
-_RESULT_FUNCTIONS = frozenset({"in_results"})
+_RESULT_FUNCTIONS = frozenset({"in_results", "shown_objects"})
+_RESULT_KINDS = frozenset({"in_results_of", "named_by", "owned_by", "as_shown"})
+"""Constraints that look into results."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,7 @@ def _readers(modules: Sequence[RegoModule], data: Mapping[str, Any]) -> Iterator
         constraints = [
             each for tool in said.get("tools", {}).values() for each in tool.get("arguments", {}).values()
         ]
-        if any("in_results_of" in each for each in constraints):
+        if not all(_RESULT_KINDS.isdisjoint(each) for each in constraints):
             yield layer
 
 

@@ -76,6 +76,39 @@ Names = Annotated[list[Name], BeforeValidator(_one_or_many)]
 KeyPath = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_key_path)]
 
 
+def _source(value: str) -> str:
+    kind, _, name = value.partition(".")
+    if kind == "identity" and name.partition(".")[0] not in {
+        "user",
+        "organisation",
+        "team",
+        "agent",
+        "claims",
+    }:
+        raise ValueError("identity has user, organisation, team, agent and claims")
+    if not all(value.split(".")) or "." not in value:
+        raise ValueError("is identity.user, identity.claims.NAME and the like, or TOOL.ARGUMENT")
+    return value
+
+
+class Ownership(Part):
+    """Whose the object is that an argument names."""
+
+    tool: Annotated[Names, Field(min_length=1)]
+    object: KeyPath
+    owner: KeyPath
+    equals: Annotated[str, Field(min_length=1, max_length=256), AfterValidator(_source)]
+
+
+class Shown(Part):
+    """What a result of this run showed about the object that another argument names."""
+
+    tool: Annotated[Names, Field(min_length=1)]
+    object: KeyPath
+    field: KeyPath
+    argument: KeyPath = "id"
+
+
 class Constraint(Part):
     """What must hold for one argument. All given kinds must hold."""
 
@@ -94,6 +127,9 @@ class Constraint(Part):
     type: Literal["string", "number", "integer", "boolean", "array", "object"] = "string"
     in_results_of: Annotated[Names, Field(min_length=1)] = []
     in_user_text: Literal[True] = True
+    named_by: Annotated[Names, Field(min_length=1)] = []
+    owned_by: Ownership = Ownership(tool=["read"], object="id", owner="owner", equals="identity.user")
+    as_shown: Shown = Shown(tool=["read"], object="id", field="amount")
     required: bool = True
     message: Annotated[str, Field(min_length=1, max_length=500)] = ""
     shadow: bool = False

@@ -138,6 +138,22 @@ def test_results_are_read_only_where_a_rule_reads_them(tmp_path: Path) -> None:
     assert load_bundle([written(tmp_path / "c", shared)]).reads_results("", "")
 
 
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        {"named_by": ["user", "y"]},
+        {"owned_by": {"tool": ["y"], "object": "id", "owner": "o", "equals": "identity.user"}},
+        {"as_shown": {"tool": ["y"], "object": "id", "field": "f"}},
+    ],
+)
+def test_a_constraint_that_looks_into_results_is_given_them(constraint: dict[str, object]) -> None:
+    """D2, D3: else it would find nothing, and refuse all."""
+    data = {"teams": {"blue": {"tools": {"t": {"arguments": {"x": constraint}}}}}}
+
+    assert load_bundle([], settings=data).reads_results("blue", "")
+    assert not load_bundle([], settings=data).reads_results("red", "")
+
+
 def test_settings_are_checked_like_files() -> None:
     with pytest.raises(BundleFault) as caught:
         load_bundle([], settings={"profil": "strict"})

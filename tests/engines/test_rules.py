@@ -80,6 +80,24 @@ def test_values_of_a_layer_are_kept_as_they_are() -> None:
         ("org: {tools: {x: {arguments: {a: {one_of: [{}]}}}}}", "has to be a text"),
         ("org: {tools: {x: {arguments: {a..b: {required: true}}}}}", "a path is made of names"),
         ("org: {tools: {x: {arguments: {a: {in_user_text: false}}}}}", "in_user_text: "),
+        ("org: {tools: {x: {arguments: {a: {named_by: []}}}}}", "named_by: "),
+        ("org: {tools: {x: {arguments: {a: {owned_by: {tool: read}}}}}}", "owned_by.owner: is missing"),
+        (
+            "org: {tools: {x: {arguments: {a: {owned_by: {tool: r, object: id, owner: o, equals: identity.name}}}}}}",
+            "identity has user, organisation",
+        ),
+        (
+            "org: {tools: {x: {arguments: {a: {owned_by: {tool: r, object: id, owner: o, equals: me}}}}}}",
+            "or TOOL.ARGUMENT",
+        ),
+        (
+            "org: {tools: {x: {arguments: {a: {as_shown: {tool: r, object: id, field: f, argment: b}}}}}}",
+            "there is no such key; did you mean argument?",
+        ),
+        (
+            "org: {tools: {x: {arguments: {a: {as_shown: {tool: r, object: 'id.*', field: f}}}}}}",
+            "there is no * in it",
+        ),
         ("org: {tools: {x: {arguments: {a: {max: '5'}}}}}", "max: "),
         ("org: {tools: {x: {status_rules: [{contains: a}]}}}", "status_rules.0.status: is missing"),
         ("org: {tools: {x: {status_rules: [{contains: a, status: pending}]}}}", "status_rules.0.status: "),
@@ -166,6 +184,8 @@ CONSTRAINTS = st.fixed_dictionaries(
         "max": st.integers(0, 9),
         "in_user_text": st.just(True),
         "in_results_of": st.just(["read"]),
+        "named_by": st.just(["user", "read"]),
+        "owned_by": st.just({"tool": ["read"], "object": "id", "owner": "o", "equals": "identity.user"}),
         "required": st.booleans(),
     },
 )

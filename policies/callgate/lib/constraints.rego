@@ -5,6 +5,7 @@ package callgate.lib
 _kinds := {
 	"equals", "one_of", "not_one_of", "pattern", "not_pattern", "starts_with", "not_starts_with", "contains",
 	"not_contains", "min", "max", "max_length", "type", "in_results_of", "in_user_text",
+	"named_by", "owned_by", "as_shown",
 }
 
 # Kinds that say nothing about an argument that is not there.
@@ -16,7 +17,7 @@ _remarks := {"message", "required", "shadow"}
 # METADATA
 # description: >-
 #   What is wrong with the arguments of a call by one layer's rules, as a set of denials without a layer.
-#   `question` holds `steps` (of the run) and `task`.
+#   `question` holds `steps` (of the run), `task` and `identity`.
 argument_denials(rules, call, question) := {denial |
 	some tool, entry in entries(rules, call)
 	some path, constraint in object.get(entry, "arguments", {})
@@ -49,11 +50,12 @@ _broken(_, _, call, _) := {"unreadable"} if not _is_readable(call)
 
 _broken(path, constraint, call, question) := kinds if {
 	there := found(_arguments(call), path)
+	asked := object.union(question, {"arguments": _arguments(call)})
 	wrong := {kind |
 		some kind, wanted in constraint
 		not kind in _remarks
 		some value in there.values
-		not _holds(kind, wanted, value, question)
+		not _holds(kind, wanted, value, asked)
 	}
 	kinds := wrong | {"required" | there.missing; _is_required(constraint)}
 }
@@ -136,6 +138,12 @@ _holds("in_results_of", wanted, value, question) if in_results(value, wanted, qu
 
 _holds("in_user_text", true, value, question) if in_user_text(value, question.task)
 
+_holds("named_by", wanted, value, question) if _is_named_by(wanted, value, question)
+
+_holds("owned_by", wanted, value, question) if _is_owned(wanted, value, question)
+
+_holds("as_shown", wanted, value, question) if _is_as_shown(wanted, value, question)
+
 _is_plain(value) if is_string(value)
 
 _is_plain(value) if is_number(value)
@@ -190,6 +198,21 @@ _wording("in_results_of", constraint) := sprintf(
 )
 
 _wording("in_user_text", _) := "must be what the user named; ask the user if it is not clear"
+
+_wording("named_by", constraint) := sprintf(
+	"must have been named in this conversation, by %s",
+	[concat(" or ", constraint.named_by)],
+)
+
+_wording("owned_by", constraint) := sprintf(
+	"must name something that %s has shown to belong to the one for whom you act: read it first, and leave what is not theirs",
+	[concat(" or ", constraint.owned_by.tool)],
+)
+
+_wording("as_shown", constraint) := sprintf(
+	"must be the %s that %s has shown in this conversation",
+	[constraint.as_shown.field, concat(" or ", constraint.as_shown.tool)],
+)
 
 _wording(kind, _) := "has a value that is not allowed here" if {
 	kind in {"not_one_of", "not_pattern", "not_starts_with", "not_contains"}

@@ -47,7 +47,11 @@ _roles := object.get(input, ["identity", "roles"], [])
 
 _calls := object.get(input, "calls", [])
 
-_question := {"steps": object.get(input, ["run", "steps"], []), "task": object.get(input, "task", {})}
+_question := {
+	"steps": object.get(input, ["run", "steps"], []),
+	"task": object.get(input, "task", {}),
+	"identity": object.get(input, "identity", {}),
+}
 
 _denials contains object.union(_named(said.denial), {"layer": said.layer}) if some said in layers.deny
 
