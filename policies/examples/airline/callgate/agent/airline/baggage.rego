@@ -31,25 +31,25 @@ deny contains {
 	not _has_all_bags(each)
 }
 
-_bag_orders contains {"call": call, "cabin": call.arguments.cabin, "passengers": count(call.arguments.passengers)} if {
+_bag_orders contains {"call": call, "trip": call.arguments} if {
 	some call in input.calls
 	call.name == "book_reservation"
 }
 
-_bag_orders contains {
-	"call": each.call,
-	"cabin": each.reservation.cabin,
-	"passengers": count(each.reservation.passengers),
-} if {
+_bag_orders contains {"call": each.call, "trip": each.reservation} if {
 	some each in about_known
 	each.call.name == "update_reservation_baggages"
 }
 
 _bags_are_right(order) if {
+	is_number(order.call.arguments.total_baggages)
 	every membership in memberships {
-		free := values.free_bags[membership][order.cabin] * order.passengers
+		free := values.free_bags[membership][order.trip.cabin] * size(order.trip.passengers)
 		order.call.arguments.nonfree_baggages == max([0, order.call.arguments.total_baggages - free])
 	}
 }
 
-_has_all_bags(each) if each.call.arguments.total_baggages >= each.reservation.total_baggages
+_has_all_bags(each) if {
+	is_number(each.call.arguments.total_baggages)
+	each.call.arguments.total_baggages >= each.reservation.total_baggages
+}

@@ -56,12 +56,12 @@ deny contains {
 
 _bookings := [call | some call in input.calls; call.name == "book_reservation"]
 
-_passengers_fit(call) if count(call.arguments.passengers) <= values.most_passengers
+_passengers_fit(call) if size(call.arguments.passengers) <= values.most_passengers
 
 _payment_ids(call) := [payment.payment_id | some payment in call.arguments.payment_methods]
 
 _payments_are_known(call) if {
-	count(_payment_ids(call)) == count(call.arguments.payment_methods)
+	count(_payment_ids(call)) == size(call.arguments.payment_methods)
 	every id in _payment_ids(call) {
 		profile.payment_methods[id].source
 	}
@@ -75,7 +75,7 @@ _payments_fit(call) if {
 }
 
 _flights_are_available(call) if {
-	count(call.arguments.flights) > 0
+	size(call.arguments.flights) > 0
 	every flight in call.arguments.flights {
 		some offer in offers
 		same_flight(flight, offer)

@@ -35,9 +35,9 @@ deny contains {
 _cancellations := [each | some each in about_known; each.call.name == "cancel_reservation"]
 
 _is_unflown(reservation) if {
-	count(reservation.flights) > 0
+	size(reservation.flights) > 0
 	every flight in reservation.flights {
-		nanoseconds(concat("", [flight.date, "T23:59:59"])) >= now_ns
+		evening(flight.date) >= now_ns
 	}
 }
 
@@ -58,7 +58,12 @@ _is_cancellable(reservation) if {
 	offer.status in {"cancelled", "canceled"}
 }
 
-_says_health_or_weather if regex.match(
-	`(^|[^a-z])(sick|ill|illness|unwell|health|medical|doctor|hospital|surgery|injur(y|ed)|covid|flu|pregnan(t|cy)|weather|storms?|snow|hurricanes?|typhoons?|tornado(es)?|floods?|fog)([^a-z]|$)`,
-	input.task.folded,
-)
+_says_health_or_weather if regex.match(_health_or_weather, input.task.folded)
+
+_health_or_weather := concat("", ["(^|[^a-z])(", concat("|", _reasons), ")([^a-z]|$)"])
+
+_reasons := [
+	"sick", "sickness", "ill", "illness", "unwell", "health", "medical", "doctor", "hospital", "surgery", "injury",
+	"injured", "covid", "flu", "pregnant", "pregnancy", "weather", "storms?", "snow", "hurricanes?", "typhoons?",
+	"tornado", "floods?", "fog",
+]

@@ -26,7 +26,7 @@ _is_due(call) if {
 	_was_due(reservation)
 	some word, amount in values.compensation
 	regex.match(_complaint[word], input.task.folded)
-	call.arguments.amount == amount * count(reservation.passengers)
+	call.arguments.amount == amount * size(reservation.passengers)
 }
 
 _complaint := {"cancelled": `cancell?(ed|ation)`, "delayed": `delay`}
@@ -44,5 +44,5 @@ _is_entitled(reservation) if reservation.cabin == "business"
 # A complaint is about a flight that should have left.
 _was_due(reservation) if {
 	some flight in reservation.flights
-	nanoseconds(concat("", [flight.date, "T00:00:00"])) <= now_ns
+	morning(flight.date) <= now_ns
 }

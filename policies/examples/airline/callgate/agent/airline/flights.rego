@@ -38,7 +38,7 @@ deny contains {
 	"message": "A change of flights is paid or refunded by one gift card or one credit card. Ask the customer which.",
 } if {
 	some each in _flight_changes
-	not _is_card(each.call.arguments.payment_id)
+	not _is_paid_by_card(each)
 }
 
 # METADATA
@@ -73,7 +73,7 @@ _route_stays(each) if {
 		some leg in legs
 		same_flight(flight, leg)
 	]
-	count(way) == count(each.call.arguments.flights)
+	count(way) == size(each.call.arguments.flights)
 	way[0].origin == each.reservation.origin
 	every place, leg in way {
 		_goes_on(leg, way, place)
@@ -98,8 +98,10 @@ _ends_rightly(reservation, way) if {
 }
 
 # Whether there is such a card at all, the airline looks itself.
-_is_card(id) if startswith(id, "gift_card_")
+_is_paid_by_card(each) if {
+	id := each.call.arguments.payment_id
+	is_string(id)
+	strings.any_prefix_match(id, ["gift_card_", "credit_card_"])
+}
 
-_is_card(id) if startswith(id, "credit_card_")
-
-_is_same_number(each) if count(each.call.arguments.passengers) == count(each.reservation.passengers)
+_is_same_number(each) if size(each.call.arguments.passengers) == size(each.reservation.passengers)

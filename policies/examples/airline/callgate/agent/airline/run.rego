@@ -32,7 +32,7 @@ _owners(step) := {step.result_json.user_id} if step.tool == "get_reservation_det
 _user_says(name) if lib.in_user_text(name, input.task)
 
 # Or in an address of mail that begins so.
-_user_says(name) if contains(input.task.folded, concat("", [lower(name), "@"]))
+_user_says(name) if contains(input.task.folded, concat("", [lib.as_name(name), "@"]))
 
 # As read last: what is paid with changes during the run.
 profile := profiles[count(profiles) - 1] if {
@@ -124,6 +124,15 @@ now_ns := nanoseconds(values.now) if {
 	values.now
 } else := input.now_ns
 
+# When a day begins and ends.
+morning(date) := nanoseconds(concat("T", [date, "00:00:00"])) if is_string(date)
+
+evening(date) := nanoseconds(concat("T", [date, "23:59:59"])) if is_string(date)
+
+# Of what is no list there is no size: a wrong type in a call is denied, it is no fault of the policy.
+size(list) := count(list) if is_array(list)
+
 nanoseconds(local) := time.parse_rfc3339_ns(concat("", [local, values.zone])) if {
+	is_string(local)
 	regex.match(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$`, local)
 }
