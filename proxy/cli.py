@@ -8,6 +8,7 @@ from . import __version__
 from .commands.approvals import approvals
 from .commands.check import check
 from .commands.demo import demo
+from .commands.learn import learn
 from .commands.policy_tests import run_tests
 from .commands.replay import replay
 from .commands.serve import serve
@@ -24,6 +25,7 @@ app.command()(check)
 app.command("test")(run_tests)
 app.command()(demo)
 app.command()(replay)
+app.command()(learn)
 app.command()(approvals)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .rewriting import rewritten
-from .syntax import RegoModule, RegoRule, nodes, parsed
+from .syntax import RegoModule, RegoRule, nodes, parsed, written
 from .worker import Evaluator, RegoError
 
 _LONGEST = 240
@@ -95,7 +95,7 @@ class _Asked:
         module = parsed(self._module.file, f"{self._module.text}\n{question}\n")
         texts = {**self._texts, module.file: rewritten(module).text}
         evaluator = Evaluator(texts, {"rules": self._rules})
-        return evaluator.evaluate(".".join(("data", *module.package, "asked__")), "{}").strip()
+        return evaluator.evaluate(written((*module.package, "asked__")), "{}").strip()
 
 
 def _parts(literal: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from .failing import Failure, failure_of
 from .findings import errors_of
 from .layering import LAYERS, for_embedded
 from .rewriting import Rewritten
-from .syntax import RegoModule, RegoRule
+from .syntax import RegoModule, RegoRule, written
 from .worker import Evaluator, RegoError
 
 _RULES = {"profile": "starter", "org": {}, "teams": {}, "agents": {}}
@@ -163,7 +163,7 @@ class _Runner:
         # A test may replace rules of others, which leaves traces in an engine: each gets a fresh one.
         evaluator = self.loaded.copy()
         try:
-            value = evaluator.evaluate(".".join(("data", *module.package, rule.name)), "{}").strip()
+            value = evaluator.evaluate(written((*module.package, rule.name)), "{}").strip()
         except RegoError as error:
             return str(self._placed(error))
         finally:

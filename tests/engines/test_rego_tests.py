@@ -96,3 +96,13 @@ def test_an_error_has_its_place_in_the_file_as_it_was_written(tmp_path: Path) ->
     (found,) = results(tmp_path, 'test_a if count(blue.deny) == 1 with input as {"phase": to_number("x")}')
 
     assert ".rego:5:" in found.message
+
+
+def test_the_tests_of_a_team_with_any_name_run(tmp_path: Path) -> None:
+    test = 'package callgate.team["big-team_test"]\n\ntest_a if 1 == 2\n'
+    (found,) = examined(
+        [written(tmp_path, {"callgate/team/big-team/a_test.rego": test})], TestChoice(shipped=False)
+    ).tests
+
+    assert found.message == "is <undefined>, not true"
+    assert found.failure is not None
