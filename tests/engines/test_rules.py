@@ -205,10 +205,21 @@ LAYERS: Any = st.fixed_dictionaries(
                     "effect": st.sampled_from(["read", "write"]),
                     "risk": st.sampled_from(["low", "medium", "high"]),
                     "roles": st.lists(st.sampled_from(["clerk", "boss"]), max_size=2),
+                    "approval": st.just("required"),
+                    "repeatable": st.booleans(),
+                    "idempotency_argument": st.sampled_from(["id", "n"]),
                     "arguments": st.dictionaries(st.sampled_from(["id", "n"]), CONSTRAINTS, max_size=2),
                 },
             ),
             max_size=3,
+        ),
+        "approvals": st.fixed_dictionaries(
+            {},
+            optional={
+                "effects": st.lists(st.sampled_from(["read", "write", "unknown"]), max_size=2),
+                "risks": st.lists(st.sampled_from(["low", "medium", "high", "unknown"]), max_size=2),
+                "unless_roles": st.just(["boss"]),
+            },
         ),
         "limits": st.fixed_dictionaries(
             {},
@@ -243,7 +254,7 @@ _RANKS = {"effect": ("unknown", "read", "write"), "risk": ("unknown", "low", "me
 def test_a_further_layer_never_permits_more(
     profile: str, org: dict[str, Any], team: dict[str, Any], agent: dict[str, Any], question: dict[str, Any]
 ) -> None:
-    """F2: denials unite, allowed tools intersect, limits take the smallest, traits the stricter; D8."""
+    """F2, D4: denials and demands for a person unite, allowed tools intersect, limits take the smallest, traits the stricter; D8."""
     if profile == "strict":
         # Where the organisation lists nothing, a strict profile leaves the listing to the layers below.
         org = {"allowed_tools": ["read", "write"]} | org
@@ -258,11 +269,16 @@ def test_a_further_layer_never_permits_more(
             str(denial) for denial in _without_words(after)
         }
         assert _offered(after) <= _offered(before)
+        assert {str(demand) for demand in before["approvals"]} <= {
+            str(demand) for demand in after["approvals"]
+        }
         for unit, most in before["limits"]["turn"].items():
             assert unit == "per_tool" or after["limits"]["turn"][unit] <= most
         for name, traits in before["tools"].items():
             for trait, ranks in _RANKS.items():
                 assert ranks.index(after["tools"][name][trait]) >= ranks.index(traits[trait])
+            assert traits["repeatable"] or not after["tools"][name]["repeatable"]
+            assert traits["idempotency_argument"] in {"", after["tools"][name]["idempotency_argument"]}
         wide = narrow
 
 

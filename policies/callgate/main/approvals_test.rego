@@ -52,6 +52,19 @@ test_denies_what_nobody_declared_where_a_layer_says_so if {
 	}
 }
 
+test_denies_though_a_lower_layer_declares_what_was_unknown if {
+	asks := {"approvals": {"effects": ["unknown"]}}
+
+	_demands(asks, _writes, {}) == {[0, "org", "approvals.effects"], [1, "org", "approvals.effects"]}
+	_demands(_writes, {}, asks) == set()
+}
+
+test_denies_though_a_lower_layer_says_more_of_a_tool if {
+	org := {"tools": {"refund": {"effect": "read"}}, "approvals": {"effects": ["read"]}}
+
+	[1, "org", "approvals.effects"] in _demands(org, _writes, {})
+}
+
 test_denies_by_every_layer_that_asks if {
 	asks := {"approvals": {"effects": ["write"], "risks": ["high"]}}
 
