@@ -20,6 +20,7 @@ from .errors import EngineFault
 from .gate import Gate
 from .judging import Parts
 from .ledger import Ledger
+from .prices import PriceList
 from .redaction import Redactor
 from .serving import serve
 from .stores.approvals import MemoryApprovals
@@ -72,7 +73,17 @@ async def parts_of(
             watch = telemetry.engine_decided
             policies = await open_policies(settings.policy, lambda engine: TimedEngine(engine, watch))
             stack.push_async_callback(policies.close)
-        yield Parts(settings, policies, Ledger(store, clock), upstream, telemetry, audit, clock, approvals)
+        yield Parts(
+            settings,
+            policies,
+            Ledger(store, clock),
+            PriceList(settings.prices),
+            upstream,
+            telemetry,
+            audit,
+            clock,
+            approvals,
+        )
 
 
 async def _approvals(

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from typing import Literal, TypedDict
 
 from proxy.core.approvals import Approval
+from proxy.core.limits import NANO
 from proxy.core.messages import Exchange, RequestEdit, TextExchange, ToolCall
 from proxy.core.results import StepStatus
 from proxy.core.runs import Run, Step
@@ -267,6 +268,8 @@ def run_end_record(run: Run, *, request_id: str, at: float) -> RunEndRecord:
             "input_tokens": spent.input_tokens,
             "output_tokens": spent.output_tokens,
             "unverified_tokens": spent.unverified_tokens,
+            "usd": spent.nano_usd / NANO,
+            "unverified_usd": spent.unverified_nano_usd / NANO,
             "per_tool": dict(spent.per_tool),
         },
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from proxy.core.limits import Limits
+from proxy.core.limits import NANO, Limits
 from proxy.core.messages import Request, ToolCall, Turn, Usage
 from proxy.core.runs import Run, Step
 from proxy.core.verdicts import Verdict
@@ -197,6 +197,7 @@ class Figures:
         self._put(name.RUN_ROUNDS_EACH, run.spent.rounds, labels)
         self._put(name.RUN_CALLS_EACH, run.spent.calls, labels)
         self._put(name.RUN_TOKENS_EACH, run.spent.total_tokens, labels)
+        self._put(name.RUN_COST_EACH, run.spent.nano_usd / NANO, labels)
         self._put(name.RUN_SECONDS, seconds, labels)
         if run.outcome_detail:
             detail = "per_tool" if "per_tool" in run.outcome_detail else run.outcome_detail
@@ -238,8 +239,8 @@ def budgets_left(run: Run, limits: Limits) -> list[tuple[str, str, float]]:
     """For each limit of a count: scope, unit, and which part of it is unused, 0 to 1."""
     left = []
     for scope, bounds, spent in (("turn", limits.turn, run.turn_spent), ("run", limits.run, run.spent)):
-        for unit in ("rounds", "calls", "input_tokens", "output_tokens", "total_tokens"):
+        for unit in ("rounds", "calls", "input_tokens", "output_tokens", "total_tokens", "nano_usd"):
             limit = getattr(bounds, unit)
             if limit:
-                left.append((scope, unit, max(0.0, 1 - getattr(spent, unit) / limit)))
+                left.append((scope, unit.removeprefix("nano_"), max(0.0, 1 - getattr(spent, unit) / limit)))
     return left

@@ -190,10 +190,13 @@ class Gate:
         state.reservation = None
         if answer is None:
             limits = one_round_more(state.facts.limits) if state.last else state.facts.limits
-            state.run, answer = await self._ledger.reserve_round(state.run, state.request, limits)
+            state.run, answer = await self._judge.reserve_round(state, limits)
         if isinstance(answer, Shortage):
             raise ClientFault(answer.says, status=403, code="budget_exhausted")
         round_.reserved(answer)
+        if answer.max_output is not None:
+            state.edit = replace(state.edit, max_output=answer.max_output)
+            state.recorder.edited(state.run, state.edit)
         return await round_.send(state.body, state.facts.limits)
 
     def _round(self, state: State) -> Round:

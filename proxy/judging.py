@@ -14,8 +14,9 @@ from .checks.approval import PERSON, demands_on
 from .core.actions import Answer, Forward, Release, calls_move, request_move, too_many
 from .core.approvals import ApprovalStatus
 from .core.json_text import NotOneObject, read_object
-from .core.limits import Reservation, Shortage, smallest
-from .core.messages import Malformed, ToolKind
+from .core.limits import Reservation, Shortage, is_money_limited, smallest
+from .core.messages import Malformed, ToolKind, Usage
+from .core.spending import unmetered
 from .core.verdicts import Facts, Mode, refused_calls
 from .errors import ClientFault
 from .listening import listener_for
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from .audit import AuditJournal
     from .core.actions import CallsMove
     from .core.approvals import Approval
+    from .core.limits import Limits
     from .core.messages import Request, ToolCall
     from .core.runs import Identity, Run
     from .core.verdicts import Verdict
     from .engines import Held, Policies
     from .exchange import Incoming
     from .ledger import Ledger
+    from .prices import PriceList
     from .settings import Settings
     from .telemetry import RequestTrace, Telemetry
     from .upstream import Upstream
@@ -52,6 +55,7 @@ class Parts:
     settings: Settings
     policies: Policies
     ledger: Ledger
+    prices: PriceList
     upstream: Upstream
     telemetry: Telemetry
     audit: AuditJournal
@@ -164,9 +168,16 @@ class Judge:
         if is_new and carrier:
             run = await self._ledger.trace(run, carrier)
         limits = smallest(settings.limits.to_core(), decision.limits)
-        facts = Facts(identity, request, run, decision, limits, self._clock(), settings.for_checks())
+        now = self._clock()
+        name = incoming.provider
+        url = settings.upstream.provider(name).base_url or ""
+        meter = self._parts.prices.meter(request.model, provider=name, base_url=url, at=now)
+        facts = Facts(identity, request, run, decision, limits, now, settings.for_checks())
+        if is_money_limited(limits) and settings.prices.unknown == "refuse":
+            facts = replace(facts, unpriced=meter(Usage(1, 1)) is None)
         request_id = f"req_{secrets.token_hex(8)}"
         state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts, policies)
+        state.meter = meter
         state.reasks_left, state.retries_left = settings.reask.per_turn, settings.upstream.retries
         return state
 
@@ -175,7 +186,7 @@ class Judge:
         refuses = self._settings.limits.exhausted == "refuse"
         if state.run.is_stopped:
             return request_move(state.facts, (), refuse_exhausted=refuses)
-        run, answer = await self._ledger.reserve_round(state.run, state.request, state.facts.limits)
+        run, answer = await self.reserve_round(state, state.facts.limits)
         state.facts = replace(state.facts, run=run, shortage=answer if isinstance(answer, Shortage) else None)
         verdicts = judge_request(state.facts)
         move = request_move(state.facts, verdicts, refuse_exhausted=refuses)
@@ -186,6 +197,13 @@ class Judge:
                 state.run = await self._ledger.give_back(answer)
         state.recorder.request_judged(state.facts, verdicts, move)
         return move
+
+    async def reserve_round(self, state: State, limits: Limits) -> tuple[Run, Reservation | Shortage]:
+        """Puts aside what one round of this turn may cost."""
+        lowers = self._settings.prices.fit_output == "lower"
+        # What nobody limits need not be known before it is spent.
+        meter = state.meter if is_money_limited(limits) else unmetered
+        return await self._ledger.reserve_round(state.run, state.request, limits, meter, lowers=lowers)
 
     async def calls(self, state: State, calls: Sequence[ToolCall], *, others_left: bool = False) -> CallsMove:
         """Decides about the held calls, reserves for those that leave, asks people where policy says so, and records

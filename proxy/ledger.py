@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .core.limits import Amounts, Limits, Reservation, Shortage
+from .core.limits import Amounts, Limits, Reservation, Shortage, money_left
 from .core.matching import fingerprint_of
 from .core.messages import ToolCall
 from .core.recognition import (
@@ -29,6 +29,7 @@ from .core.recognition import (
 )
 from .core.results import StepStatus
 from .core.runs import KeptAnswer, Outcome, Run, RunChange, Step, applied
+from .core.spending import Meter, booked, lowered_output, round_ask, unmetered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,11 +38,6 @@ if TYPE_CHECKING:
     from .core.results import ToolTraits
     from .core.runs import Identity
     from .stores import Store
-
-CHARACTERS_A_TOKEN = 4
-"""A rough rule for text of which no usage was ever reported; such tokens are marked unverified (E4)."""
-DEFAULT_OUTPUT_TOKENS = 1024
-"""Put aside for an answer whose request names no maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +143,22 @@ class Ledger:
         )
 
     async def reserve_round(
-        self, run: Run, request: Request, limits: Limits
+        self,
+        run: Run,
+        request: Request,
+        limits: Limits,
+        meter: Meter = unmetered,
+        *,
+        lowers: bool = True,
     ) -> tuple[Run, Reservation | Shortage]:
-        """Puts one round and the tokens it may cost aside (E2: before the request, retries and re-asks included)."""
-        output = max(request.max_output or DEFAULT_OUTPUT_TOKENS, 0)
-        ask = Amounts(
-            rounds=1,
-            input_tokens=request.text_size // CHARACTERS_A_TOKEN + 1,
-            output_tokens=output * max(request.choices, 1),
-        )
+        """Puts one round and what it may cost aside (E2: before the request, retries and re-asks included). `lowers`: where
+        money is short, the answer is allowed less (`Reservation.max_output`)."""
+        left = money_left(limits, run.turn_spent, run.spent)
+        most = lowered_output(request, meter, left) if lowers and left is not None else None
+        ask = round_ask(request, meter, most)
         run, (answer,) = await self._store.reserve(run.id, [ask], limits, self._clock())
+        if isinstance(answer, Reservation):
+            answer = replace(answer, max_output=most)
         return run, answer
 
     async def reserve_attempt(self, run: Run, limits: Limits) -> tuple[Run, Reservation | Shortage]:
@@ -171,10 +173,11 @@ class Ledger:
         asks = [Amounts(calls=1, per_tool={call.name: 1}) for call in calls]
         return await self._store.reserve(run.id, asks, limits, self._clock())
 
-    async def settle_round(
+    async def settle_round(  # noqa: PLR0913 - what is known of a round that is over
         self,
         reservation: Reservation,
         usage: Usage | None,
+        meter: Meter = unmetered,
         *,
         text_bytes: int = 0,
         sent: bool = True,
@@ -189,7 +192,7 @@ class Ledger:
         elif cost_nothing:
             spent = Amounts(rounds=1)
         else:
-            spent = _cost(reservation.amounts, usage, text_bytes, ended=ended)
+            spent = booked(reservation, usage, text_bytes, meter, ended=ended)
         return await self._store.settle(reservation, spent, self._clock())
 
     async def keep(self, reservation: Reservation) -> Run:
@@ -283,20 +286,4 @@ def _read_anew(step: Step, again: Step) -> Step:
         fingerprint=again.fingerprint,
         status=again.status,
         result_identity=again.result_identity,
-    )
-
-
-def _cost(reserved: Amounts, usage: Usage | None, text_bytes: int, *, ended: bool) -> Amounts:
-    """The tokens of a round that was sent. Figures come from outside: none lowers what was spent."""
-    if usage is not None and ended:
-        return Amounts(1, 0, max(usage.input_tokens, 0), max(usage.output_tokens, 0))
-    streamed = min(text_bytes // CHARACTERS_A_TOKEN + 1, reserved.output_tokens)
-    said_input = max(usage.input_tokens, 0) if usage is not None else 0
-    said_output = max(usage.output_tokens, 0) if usage is not None else 0
-    output = max(streamed, said_output)
-    return Amounts(
-        rounds=1,
-        input_tokens=said_input or reserved.input_tokens,
-        output_tokens=output,
-        unverified_tokens=output if said_input else reserved.input_tokens + output,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proxy.core.limits import Bounds, Brakes, Limits
+from proxy.core.limits import Bounds, Brakes, Limits, nano_usd
 from proxy.setting_kinds import Count, Part, Positive, Seconds
+
+Money = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 
 
 class ScopeLimits(Part):
@@ -26,12 +28,15 @@ class ScopeLimits(Part):
     """Tokens written by the model."""
     total_tokens: Count | None = None
     """Both together."""
+    usd: Money | None = None
+    """US dollars, by the prices in `prices`."""
     per_tool: dict[str, Count] = Field(default_factory=dict)
     """Calls of single tools, by name."""
 
     def to_core(self) -> Bounds:
         """The same in the words of the limits."""
-        return Bounds(**dict(self))
+        said = dict(self)
+        return Bounds(nano_usd=nano_usd(said.pop("usd")), **said)
 
 
 class TurnLimits(ScopeLimits):

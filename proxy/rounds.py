@@ -13,8 +13,8 @@ from .bodies import looked_into
 from .core.limits import Reservation, seconds_left
 from .core.messages import Malformed, Turn
 from .core.runs import Outcome
+from .core.spending import CHARACTERS_A_TOKEN
 from .errors import StoreFault, UpstreamFault
-from .ledger import CHARACTERS_A_TOKEN
 from .upstream import UNREACHABLE, UpstreamRequest, may_retry, retry_pause
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ class Round:
         self._state.run = await self._ledger.settle_round(
             reservation,
             turn.usage,
+            self._state.meter,
             text_bytes=text_bytes,
             sent=self._sent,
             ended=self._reader is None or any(turn.finish),

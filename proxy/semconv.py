@@ -160,6 +160,7 @@ SHORT_SECONDS = (
     1.0,
     5.0,
 )
+DOLLARS = tuple(0.0001 * 4**power for power in range(12))
 COUNTS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 100.0)
 RATIOS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
@@ -182,6 +183,7 @@ RUNS_ENDED = "callgate.runs.ended"
 RUN_ROUNDS_EACH = "callgate.run.rounds"
 RUN_CALLS_EACH = "callgate.run.calls"
 RUN_TOKENS_EACH = "callgate.run.tokens"
+RUN_COST_EACH = "callgate.run.cost"
 RUN_SECONDS = "callgate.run.duration"
 BUDGET_LEFT_RATIO = "callgate.run.budget.left"
 DECISION_DURATION = "callgate.decision.duration"
@@ -218,6 +220,7 @@ INSTRUMENTS = (
     _histogram(RUN_ROUNDS_EACH, "{round}", "Model requests of each ended run.", COUNTS),
     _histogram(RUN_CALLS_EACH, "{call}", "Tool calls of each ended run.", COUNTS),
     _histogram(RUN_TOKENS_EACH, "{token}", "Tokens of each ended run.", TOKENS),
+    _histogram(RUN_COST_EACH, "{USD}", "US dollars that each ended run cost, estimates included.", DOLLARS),
     _histogram(RUN_SECONDS, "s", "Time from first request to outcome of each ended run.", SECONDS),
     _histogram(BUDGET_LEFT_RATIO, "1", "Part of a limit that an ended run left unused.", RATIOS),
     _histogram(DECISION_DURATION, "s", "Duration of the judgement of a turn's calls.", SHORT_SECONDS),

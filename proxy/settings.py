@@ -19,6 +19,7 @@ from proxy.core.verdicts import CheckSettings, Mode
 from proxy.kept_settings import KeptSettings
 from proxy.limit_settings import LimitSettings
 from proxy.policy_settings import Policy
+from proxy.price_settings import PriceSettings
 from proxy.provider_settings import Provider, Upstream, dialect_names, setting_name
 from proxy.redaction import DEFAULT_KEYS
 from proxy.result_settings import ResultSettings
@@ -237,6 +238,8 @@ class Settings(Part):
     """What the checks do."""
     limits: LimitSettings = LimitSettings()
     """Budgets and brakes."""
+    prices: PriceSettings = PriceSettings()
+    """What models cost."""
     reask: Reask = Reask()
     """Refused calls go back to the model."""
     approvals: ApprovalSettings = ApprovalSettings()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .core.messages import Exchange, Malformed, RequestEdit, TextExchange, Turn, Usage
+from .core.spending import Meter, unmetered
 from .errors import ClientFault
 from .listening import Listener
 
@@ -31,6 +32,8 @@ class State:
     facts: Facts
     policies: Held
     """Those in force when the turn began; they decide it to its end."""
+    meter: Meter = unmetered
+    """What usage of this model costs."""
     listener: Listener = field(default_factory=Listener)
     """Hears the calls in this agent's text."""
     edit: RequestEdit = field(default_factory=RequestEdit)

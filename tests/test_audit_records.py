@@ -231,6 +231,8 @@ def test_the_end_of_a_run_says_why_and_what_was_spent() -> None:
         "input_tokens": 300,
         "output_tokens": 40,
         "unverified_tokens": 0,
+        "usd": 0.0,
+        "unverified_usd": 0.0,
         "per_tool": {"get_order": 1},
     }
 

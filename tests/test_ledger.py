@@ -11,8 +11,9 @@ from proxy.core.limits import Amounts, Bounds, Limits, Reservation, Shortage
 from proxy.core.messages import Usage
 from proxy.core.results import StatusRule, StepStatus, ToolTraits
 from proxy.core.runs import KEPT, Identity, KeptAnswer, Outcome, Run, RunChange
+from proxy.core.spending import CHARACTERS_A_TOKEN, DEFAULT_OUTPUT_TOKENS
 from proxy.errors import StoreFault
-from proxy.ledger import CHARACTERS_A_TOKEN, DEFAULT_OUTPUT_TOKENS, Ledger
+from proxy.ledger import Ledger
 from proxy.stores.memory import MemoryStore
 from tests.talk import ALICE, BOB, NOW, Agent, Clock, brought, call, request, said, user
 

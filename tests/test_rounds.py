@@ -11,9 +11,9 @@ from proxy.bodies import chunks_of
 from proxy.core.limits import Amounts, Bounds, Limits, Reservation
 from proxy.core.messages import Exchange, RequestEdit, Turn, Usage
 from proxy.core.runs import Outcome, Run
+from proxy.core.spending import CHARACTERS_A_TOKEN
 from proxy.dialects.openai_chat import OPENAI_CHAT
 from proxy.errors import ClientFault, StoreFault, UpstreamFault
-from proxy.ledger import CHARACTERS_A_TOKEN
 from proxy.stores.memory import MemoryStore
 from proxy.upstream import CLOSED, UNREACHABLE, streams
 from tests.staged import SSE, ScriptedAnswer, Stage

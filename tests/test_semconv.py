@@ -101,6 +101,7 @@ METRICS = {
     "callgate.run.duration": "s",
     "callgate.run.rounds": "{round}",
     "callgate.run.tokens": "{token}",
+    "callgate.run.cost": "{USD}",
     "callgate.runs.ended": "{run}",
     "callgate.runs.started": "{run}",
     "callgate.store.duration": "s",

@@ -7,6 +7,8 @@
 | `budget.per_tool` | `budget_per_tool` | no further call of this tool |
 | `budget.seconds` | `budget_seconds` | the time is used up |
 | `budget.tokens` | `budget_tokens` | the tokens (input, output or total) are used up |
+| `budget.usd` | `budget_usd` | the money is used up |
+| `budget.price` | `price_unknown` | money is limited and nobody knows what the model costs |
 
 A request that finds no room is the last one: FINISH. Of several calls the first ones that fit pass; the others are
 refused with REASK, so that the model learns what was withheld. If none fits, the turn is brought to its end
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.core.results import summary
 from proxy.core.verdicts import Action, Verdict
 
 if TYPE_CHECKING:
@@ -37,6 +40,15 @@ class BudgetCheck:
         """Ends the run where the next round does not fit."""
         if facts.shortage is not None:
             yield _verdict(facts.shortage, Action.FINISH, _sentence(facts.shortage))
+        if facts.unpriced:
+            yield Verdict(
+                "budget.price",
+                "price_unknown",
+                Action.DENY,
+                f"Money is limited here, and the price of the model {summary(facts.request.model, 100)!a} is not known. "
+                "The operator of this system can set it.",
+                reason_class="policy_error",
+            )
 
     def on_calls(self, facts: Facts) -> Iterator[Verdict]:
         """Refuses the calls that do not fit."""

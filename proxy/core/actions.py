@@ -231,6 +231,7 @@ def _needs_program(verdict: Verdict) -> bool:
         "input_tokens",
         "output_tokens",
         "total_tokens",
+        "usd",
     }
 
 

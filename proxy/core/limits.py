@@ -1,6 +1,7 @@
 """What a run may spend and what it has spent: units, bounds, the smallest of several, and what is left.
 
-All counts are whole numbers; time is in seconds (float). `None` in a bound means: not limited there.
+All counts are whole numbers; time is in seconds (float); money is in whole nanodollars, in which the cheapest token still
+has a price of several. `None` in a bound means: not limited there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+NANO = 1_000_000_000
+"""Nanodollars in a dollar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,7 @@ class Bounds:
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
+    nano_usd: int | None = None
     per_tool: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -65,6 +71,9 @@ class Amounts:
     per_tool: Mapping[str, int] = field(default_factory=dict)
     unverified_tokens: int = 0
     """The part of the tokens that is an estimate, since no usage was ever reported (E4)."""
+    nano_usd: int = 0
+    unverified_nano_usd: int = 0
+    """The part of the money that is an estimate: no usage was reported, or nobody knows the model's price."""
 
     @property
     def total_tokens(self) -> int:
@@ -87,14 +96,17 @@ class Shortage:
     scope: str
     """`turn` or `run`."""
     unit: str
-    """A field of `Bounds`, or `per_tool.<name>`."""
+    """A field of `Bounds`, or `per_tool.<name>`; money is said as `usd`."""
     limit: float
+    """In the unit; money in dollars."""
     used: float
 
     @property
     def says(self) -> str:
         """In words, for people and models."""
         unit, _, tool = self.unit.partition(".")
+        if unit == "usd":
+            return f"the limit of ${_dollars(self.limit)} per {self.scope} is reached (${_dollars(self.used)} used)"
         what = f"calls of {tool!a}" if tool else unit.replace("_", " ")
         return f"the limit of {_figure(self.limit)} {what} per {self.scope} is reached ({_figure(self.used)} used)"
 
@@ -107,6 +119,13 @@ class Reservation:
     run_id: str
     amounts: Amounts
     turn: int
+    max_output: int | None = None
+    """The most that the answer may write, where there is money for less than the request allows."""
+
+
+def _dollars(amount: float) -> str:
+    whole, _, part = f"{amount:.6f}".partition(".")
+    return f"{whole}.{part.rstrip('0').ljust(2, '0')}"
 
 
 def _figure(amount: float) -> str:
@@ -124,6 +143,8 @@ def _combine(left: Amounts, right: Amounts, sign: int) -> Amounts:
         output_tokens=left.output_tokens + sign * right.output_tokens,
         per_tool={name: count for name, count in tools.items() if count},
         unverified_tokens=left.unverified_tokens + sign * right.unverified_tokens,
+        nano_usd=left.nano_usd + sign * right.nano_usd,
+        unverified_nano_usd=left.unverified_nano_usd + sign * right.unverified_nano_usd,
     )
 
 
@@ -172,7 +193,9 @@ def shortage(scope: str, bounds: Bounds, spent: Amounts, seconds: float, ask: Am
 
     Tokens are short when they are used up already, not when the estimate of the next request might pass the
     limit: a result that arrives exactly at the limit is delivered (E6), and an estimate is no sure bound (E4).
-    For a call they never are: it costs none, and what its own round put aside is not used up yet.
+    For a call they never are: it costs none, and what its own round put aside is not used up yet. Money is short when
+    what is put aside would pass the limit: its bound is the dearest that the request may cost, and what is spent cannot
+    be had back. Nothing is short of money for an act that costs none.
     """
     for unit, asked in (("rounds", ask.rounds), ("calls", ask.calls)):
         limit = getattr(bounds, unit)
@@ -189,6 +212,8 @@ def shortage(scope: str, bounds: Bounds, spent: Amounts, seconds: float, ask: Am
         used = getattr(spent, unit)
         if limit is not None and not ask.calls and used >= limit:
             return Shortage(scope, unit, limit, used)
+    if bounds.nano_usd is not None and ask.nano_usd and spent.nano_usd + ask.nano_usd > bounds.nano_usd:
+        return Shortage(scope, "usd", bounds.nano_usd / NANO, spent.nano_usd / NANO)
     if bounds.seconds is not None and seconds >= bounds.seconds:
         return Shortage(scope, "seconds", bounds.seconds, round(seconds, 3))
     return None
@@ -201,3 +226,23 @@ def seconds_left(limits: Limits, turn_seconds: float, run_seconds: float) -> flo
         if bounds.seconds is not None:
             left = _least(left, max(0.0, bounds.seconds - passed))
     return left
+
+
+def money_left(limits: Limits, turn_spent: Amounts, run_spent: Amounts) -> int | None:
+    """Nanodollars left in the tightest scope, never below zero; None where money is not limited."""
+    left: int | None = None
+    for bounds, spent in ((limits.turn, turn_spent), (limits.run, run_spent)):
+        if bounds.nano_usd is not None:
+            here = max(0, bounds.nano_usd - spent.nano_usd)
+            left = here if left is None else min(left, here)
+    return left
+
+
+def is_money_limited(limits: Limits) -> bool:
+    """Whether some scope bounds what may be spent."""
+    return limits.turn.nano_usd is not None or limits.run.nano_usd is not None
+
+
+def nano_usd(dollars: float | None) -> int | None:
+    """A limit in dollars, as nanodollars."""
+    return None if dollars is None else round(dollars * NANO)

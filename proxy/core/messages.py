@@ -6,7 +6,7 @@ Laws: everything here is a frozen value; nothing here knows a wire format; text 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -133,16 +133,14 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    """Those of `cache_write_tokens` that are kept for an hour."""
+    input_audio_tokens: int = 0
+    output_audio_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """The tokens of two answers together."""
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-        )
+        return Usage(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(Usage)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,8 @@ class Facts:
     settings: CheckSettings = CheckSettings()
     shortage: Shortage | None = None
     """Request phase: what the store refused to reserve for this round."""
+    unpriced: bool = False
+    """Request phase: nobody knows what this model costs, which must not be where money is limited."""
     calls: tuple[ToolCall, ...] = ()
     """Calls phase: the proposed calls in order."""
     parsed: tuple[Mapping[str, object] | None, ...] = ()

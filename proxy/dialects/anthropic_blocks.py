@@ -276,6 +276,7 @@ def offered_inline(block: Json) -> Json | None:
 
 COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _THINKING = "thinking_tokens"
+_FOR_AN_HOUR = "ephemeral_1h_input_tokens"
 
 
 def counts_of(raw: object) -> dict[str, int]:
@@ -292,13 +293,22 @@ def counts_of(raw: object) -> dict[str, int]:
         counts = [object_of(step).get(key) for step in steps]
         found[key] = max(own, sum(count for count in counts if type(count) is int))
     thought = object_of(record.get("output_tokens_details")).get(_THINKING)
-    return found | ({_THINKING: thought} if type(thought) is int else {})
+    written = object_of(record.get("cache_creation")).get(_FOR_AN_HOUR)
+    more = {_THINKING: thought, _FOR_AN_HOUR: written}
+    return found | {key: count for key, count in more.items() if type(count) is int}
 
 
 def usage_of(counts: Mapping[str, int]) -> Usage:
     """Neutral usage: here the input includes what came from or went to a cache."""
     plain, written, read, output = (counts.get(key, 0) for key in COUNTS)
-    return Usage(plain + written + read, output, read, written, counts.get(_THINKING, 0))
+    return Usage(
+        plain + written + read,
+        output,
+        read,
+        written,
+        counts.get(_THINKING, 0),
+        cache_write_1h_tokens=counts.get(_FOR_AN_HOUR, 0),
+    )
 
 
 def counts_from(usage: Usage) -> dict[str, int]:

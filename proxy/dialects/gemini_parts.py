@@ -210,7 +210,14 @@ def usage_of(record: object) -> Usage | None:
         output_tokens=count(record.get("candidatesTokenCount")) + thoughts,
         cache_read_tokens=count(record.get("cachedContentTokenCount")),
         reasoning_tokens=thoughts,
+        input_audio_tokens=_audio(record.get("promptTokensDetails")),
+        output_audio_tokens=_audio(record.get("candidatesTokensDetails")),
     )
+
+
+def _audio(details: object) -> int:
+    """The audio tokens in a list of tokens by modality."""
+    return sum(count(each.get("tokenCount")) for each in objects(details) if each.get("modality") == "AUDIO")
 
 
 def usage_with(record: object, more: Usage) -> Json:

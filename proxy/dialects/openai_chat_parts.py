@@ -197,6 +197,8 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
         cache_read_tokens=count(details.get("cached_tokens")) or count(usage.get("prompt_cache_hit_tokens")),
         cache_write_tokens=count(details.get("cache_write_tokens")),
         reasoning_tokens=count(made.get("reasoning_tokens")),
+        input_audio_tokens=count(details.get("audio_tokens")),
+        output_audio_tokens=count(made.get("audio_tokens")),
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from proxy.core.limits import Bounds, Brakes, Limits
+from proxy.core.limits import Bounds, Brakes, Limits, nano_usd
 from proxy.core.results import StatusRule, StepStatus, ToolTraits
 from proxy.core.verdicts import Action, Decision, Demand, Denial
 from proxy.errors import EngineFault
@@ -173,17 +173,12 @@ def _limits(value: object) -> Limits:
 
 
 def _bounds(value: object, what: str) -> Bounds:
-    bounds = _members(value, what, _BOUNDS | {"seconds", "per_tool"})
+    bounds = _members(value, what, _BOUNDS | {"seconds", "usd", "per_tool"})
     counts = {name: _count(bounds[name], f"{what}.{name}") for name in _BOUNDS & bounds.keys()}
     per_tool = _members(bounds.get("per_tool", {}), f"{what}.per_tool")
-    seconds = bounds.get("seconds")
-    if seconds is not None:
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
-            raise _wrong(f"{what}.seconds is not of the right kind")
-        if seconds < 0:
-            raise _wrong(f"{what}.seconds is less than 0")
     return Bounds(
-        seconds=None if seconds is None else float(seconds),
+        seconds=_amount(bounds.get("seconds"), f"{what}.seconds"),
+        nano_usd=nano_usd(_amount(bounds.get("usd"), f"{what}.usd")),
         per_tool={name: _count(count, f"{what}.per_tool.{name}") for name, count in per_tool.items()},
         rounds=counts.get("rounds"),
         calls=counts.get("calls"),
@@ -191,6 +186,16 @@ def _bounds(value: object, what: str) -> Bounds:
         output_tokens=counts.get("output_tokens"),
         total_tokens=counts.get("total_tokens"),
     )
+
+
+def _amount(value: object, what: str) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise _wrong(f"{what} is not of the right kind")
+    if value < 0:
+        raise _wrong(f"{what} is less than 0")
+    return float(value)
 
 
 def _traits(value: object, what: str) -> ToolTraits:

@@ -201,6 +201,10 @@ def _run(run: Run, now: float) -> dict[str, Any]:
             "total": run.spent.total_tokens,
             "unverified": run.spent.unverified_tokens,
         },
+        "money": {
+            "nano_usd": run.spent.nano_usd,
+            "unverified_nano_usd": run.spent.unverified_nano_usd,
+        },
         "steps": [],
         "steps_truncated": False,
     }

@@ -186,6 +186,7 @@ class BoundRules(Part):
     input_tokens: Count = 0
     output_tokens: Count = 0
     total_tokens: Count = 0
+    usd: Annotated[float, Field(ge=0, le=1_000_000), AfterValidator(_whole)] = 0
     per_tool: dict[Name, Count] = {}
 
 

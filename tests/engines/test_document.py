@@ -77,6 +77,7 @@ def test_who_asks_what_and_when() -> None:
         "counts": {"rounds": 3, "calls": 2, "per_tool": {"read": 2}},
         "turn_counts": {"rounds": 0, "calls": 0, "per_tool": {}},
         "tokens": {"input": 100, "output": 20, "total": 120, "unverified": 5},
+        "money": {"nano_usd": 0, "unverified_nano_usd": 0},
         "steps": [],
         "steps_truncated": False,
     }
