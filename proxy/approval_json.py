@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from .redaction import Redactor
 
 
-def shown(approval: Approval, redactor: Redactor | None) -> dict[str, object]:
-    """The approval with its arguments redacted; with the exact ones where no redactor is given."""
+def shown(approval: Approval, redactor: Redactor | None, most: int | None = None) -> dict[str, object]:
+    """The approval with its arguments redacted (at most so many characters of them); with the exact ones where no
+    redactor is given."""
     whose = approval.identity
-    arguments = approval.arguments if redactor is None else redactor.json(approval.arguments)
+    arguments = approval.arguments
+    if redactor is not None:
+        arguments = redactor.json(arguments) if most is None else redactor.summary(arguments, most)
     return {
         "id": approval.id,
         "status": approval.status.value,

@@ -25,6 +25,8 @@ MOST_BYTES = 16_384
 BY_LENGTH = 200
 REASON_LENGTH = 1_000
 MOST_LISTED = 1_000
+ARGUMENTS_LISTED = 500
+"""Characters of arguments in the list."""
 
 
 def approval_routes(approvals: Approvals, redactor: Redactor) -> list[web.RouteDef]:
@@ -35,7 +37,7 @@ def approval_routes(approvals: Approvals, redactor: Redactor) -> list[web.RouteD
         if wanted and wanted not in set(ApprovalStatus):
             raise ClientFault(f"There is no such status. There are {', '.join(ApprovalStatus)}.")
         found = [each for each in await approvals.listed() if wanted in {"", each.status.value}]
-        shown_ones = [shown(each, redactor) for each in found[:MOST_LISTED]]
+        shown_ones = [shown(each, redactor, ARGUMENTS_LISTED) for each in found[:MOST_LISTED]]
         return _json({"approvals": shown_ones, "left_out": len(found) - len(shown_ones)})
 
     async def one(request: web.Request) -> web.Response:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .checks.approval import demands_on
 from .core.approvals import ApprovalStatus, Word, asked_for
+from .core.limits import seconds_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,7 +61,7 @@ class Approvals:
             return Asked({}, waited=False)
         await self._note_lapsed()
         found = {place: await self._ask(facts, place) for place in places}
-        hold = self._settings.hold_seconds if self._settings.when_needed == "hold" else 0.0
+        hold = self._hold(facts)
         until = asyncio.get_running_loop().time() + hold
         taken: list[Approval] = []
         try:
@@ -72,6 +73,14 @@ class Approvals:
             raise
         await self._note_lapsed()
         return Asked(found, waited=hold > 0)
+
+    def _hold(self, facts: Facts) -> float:
+        """How long an answer may be held: waits count to the time of turn and run (E3)."""
+        if self._settings.when_needed != "hold":
+            return 0.0
+        now, run = self._clock(), facts.run
+        left = seconds_left(facts.limits, now - run.turn_started_at, now - run.started_at)
+        return self._settings.hold_seconds if left is None else min(self._settings.hold_seconds, left)
 
     async def _ask(self, facts: Facts, place: int) -> Approval:
         now = self._clock()

@@ -25,6 +25,12 @@ def test_secrets_stay_out_where_arguments_are_redacted() -> None:
     assert json.loads(text)["redacted"] is True
 
 
+def test_in_a_list_arguments_are_short() -> None:
+    text = written(shown(APPROVAL, Redactor(), 20)["arguments"])
+
+    assert len(text) == 20 + len('""') + text.count(b"\\")
+
+
 def test_whoever_decides_can_see_the_exact_arguments() -> None:
     whole = json.loads(written(shown(APPROVAL, None)))
 

@@ -12,6 +12,7 @@ import pytest
 from proxy.approval_settings import ApprovalSettings
 from proxy.approving import Approvals
 from proxy.core.approvals import Approval, ApprovalStatus
+from proxy.core.limits import Bounds, Limits
 from proxy.core.verdicts import Decision, Demand, Facts
 from proxy.stores.approvals import MemoryApprovals
 from tests.checks.build import call, facts, run
@@ -86,6 +87,15 @@ async def test_a_call_is_held_so_long_and_no_longer() -> None:
     assert await statuses(it, asking()) == ["pending"]
     assert await statuses(it, asking()) == ["pending"]
     assert it.told.qsize() == 1
+
+
+async def test_no_call_is_held_longer_than_its_run_may_take() -> None:
+    """E3: waits included."""
+    it = desk()
+    limits = Limits(run=Bounds(seconds=60))
+    it.clock.now += 60
+
+    assert await statuses(it, asking(limits=limits)) == ["pending"]
 
 
 async def test_what_nobody_decides_in_time_is_refused() -> None:

@@ -14,6 +14,9 @@ import pytest_asyncio
 
 from proxy.core.messages import TextDelta
 from proxy.demo import Answer, Call
+from proxy.dialects import DIALECTS
+from tests.dialects.agents import AGENTS
+from tests.dialects.speakers import SPEAKERS, Asked
 from tests.playbook import Play
 from tests.shelf import Shelf
 from tests.test_approval_webhook import receiving
@@ -257,6 +260,35 @@ async def test_what_has_happened_while_a_call_was_held_counts(shelf: Shelf, tmp_
         assert await steps(stage) == [("refund", "refused")]
         assert [status for status, _, _ in await words(stage)].count("used") == 1
         await settled(stage)
+
+
+@pytest.mark.parametrize("name", [dialect.name for dialect in DIALECTS])
+@each_way
+async def test_official_clients_of_every_dialect_wait_and_read_what_comes(
+    name: str, stream: bool, shelf: Shelf, tmp_path: Path
+) -> None:
+    """F1, D4: with signs of life in between, a call that was approved, and a word about one that was not."""
+    rules = {"org": {"tools": {"erase": {"approval": "required"}}}}
+    path, body = SPEAKERS[name].says(Asked(("look_up", "erase"), (), stream=stream))
+    reads = AGENTS[name].reads_stream if stream else AGENTS[name].reads_whole
+    async with shelf.play(tmp_path, rules, **HOLD | {"stream__heartbeat_seconds": 0.001}) as stage:
+        stage.provider.script(
+            Answer("Well then.", calls=(Call("erase", {"id": "B2"}),)),
+            Answer("Well then.", calls=(Call("erase", {"id": "B2"}),)),
+            Answer("Sorry then."),
+        )
+        said = []
+        for word in ("approve", "reject"):
+            answer = started(stage.post(path, body))
+            await says(stage, word, (await waiting(stage))[0], "as agreed")
+            said.append(reads((await answer).body))
+        told = stage.provider.seen[-1].body
+
+        assert [[call[1:] for call in each.calls] for each in said] == [[("erase", {"id": "B2"})], []]
+        assert said[0].text == "Well then."
+        assert said[1].text.endswith("Sorry then.")
+        assert b"approval_rejected" in told
+        assert b"as agreed" in told
 
 
 # ---- pending ----
