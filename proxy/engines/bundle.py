@@ -21,11 +21,11 @@ from .findings import LintFault, Severity, errors_of
 from .layering import for_embedded
 from .lint import Lint, layer_of
 from .marked import Marked, NotReadable, read_marked
+from .policy_files import LARGEST_FILE, PolicyFile, PolicyFiles, files_of, one_file
 from .rewriting import Rewritten
 from .syntax import Path as Package, RegoModule, parsed
 from .worker import RegoError
 
-_LARGEST_FILE = 2 * 1024 * 1024
 _QUIET = frozenset({("callgate", "main"), ("callgate", "lib"), ("callgate", "layers")})
 """These read results for everybody, and only where somebody asks."""
 _RESULT_FIELDS = frozenset({"result", "result_json"})
@@ -85,14 +85,16 @@ def shipped_folder() -> Path:
 
 
 def load_bundle(
-    folders: Sequence[Path], data_files: Sequence[Path] = (), settings: Mapping[str, Any] | None = None
+    origins: Sequence[Path | PolicyFiles],
+    data_files: Sequence[Path | PolicyFiles] = (),
+    settings: Mapping[str, Any] | None = None,
 ) -> Bundle:
-    """The shipped policies with those of the folders, and rule data from their files, from `data_files` and from
-    `settings` (in the form of the rule data), later ones over earlier ones.
+    """The shipped policies with those of the origins (folders, or files that were read), and rule data from their files,
+    from `data_files` and from `settings` (in the form of the rule data), later ones over earlier ones.
 
     Raises BundleFault with everything that is wrong, each with its place.
     """
-    sources = read_sources(folders, data_files, settings, with_tests=False)
+    sources = read_sources(origins, data_files, settings, with_tests=False)
     data = rules.merged(sources.rules)
     faults = [*sources.faults, *lint(sources)]
     faults += rules.doubtful(data, sources.rule_files[-1] if sources.rule_files else "rules")
@@ -109,8 +111,8 @@ def lint(sources: Sources) -> list[LintFault]:
 
 
 def read_sources(
-    folders: Sequence[Path],
-    data_files: Sequence[Path] = (),
+    origins: Sequence[Path | PolicyFiles],
+    data_files: Sequence[Path | PolicyFiles] = (),
     settings: Mapping[str, Any] | None = None,
     *,
     with_tests: bool,
@@ -118,10 +120,17 @@ def read_sources(
     """Reads files and parses them; nothing here raises for what a file holds."""
     sources = Sources()
     shipped = shipped_folder()
-    for folder in (shipped, *(folder for folder in folders if folder.resolve() != shipped.resolve())):
-        _read_folder(sources, folder, is_own=folder == shipped, with_tests=with_tests)
-    for file in data_files:
-        _read_rules(sources, file, str(file), ())
+    _read_all(sources, files_of(shipped, is_own=True), is_own=True, with_tests=with_tests)
+    for origin in origins:
+        if isinstance(origin, PolicyFiles):
+            _read_all(sources, origin, is_own=False, with_tests=with_tests)
+        elif origin.resolve() != shipped.resolve():
+            _read_all(sources, files_of(origin), is_own=False, with_tests=with_tests)
+    for named in data_files:
+        found = named if isinstance(named, PolicyFiles) else one_file(named)
+        sources.faults += found.faults
+        for file in found.files:
+            _read_rules(sources, file, ())
     if settings:
         _take(sources, Marked("settings", dict(settings)), ())
     return sources
@@ -130,69 +139,63 @@ def read_sources(
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def _read_folder(sources: Sources, folder: Path, *, is_own: bool, with_tests: bool) -> None:
-    if not (folder / "callgate").is_dir():
-        message = (
-            "there is no folder callgate in it: policies are in callgate/org, callgate/team/<name> and so on"
-        )
-        sources.faults.append(LintFault(str(folder), 0, 0, message))
-        return
-    for path in sorted((folder / "callgate").rglob("*")):
-        place = PurePosixPath(path.relative_to(folder).as_posix())
-        if any(part.startswith(".") for part in place.parts) or not path.is_file():
-            continue
-        name = place.as_posix() if is_own else path.as_posix()
-        if path.suffix == ".rego":
-            if with_tests or not path.name.endswith("_test.rego"):
-                _read_rego(sources, path, name, place, is_own=is_own)
-        elif path.stem == "rules" and path.suffix in {".yaml", ".yml", ".json"}:
-            _read_rules(sources, path, name, place.parent.parts)
-        elif path.suffix in {".yaml", ".yml", ".json"}:
+def _read_all(sources: Sources, found: PolicyFiles, *, is_own: bool, with_tests: bool) -> None:
+    sources.faults += found.faults
+    for file in found.files:
+        if file.place.suffix == ".rego":
+            if with_tests or not file.place.name.endswith("_test.rego"):
+                _read_rego(sources, file, is_own=is_own)
+        elif file.place.stem == "rules":
+            _read_rules(sources, file, file.place.parent.parts)
+        else:
             message = "is not read: rule data is in rules.yaml or rules.json"
-            sources.faults.append(LintFault(name, 0, 0, message, Severity.WARNING))
+            sources.faults.append(LintFault(file.name, 0, 0, message, Severity.WARNING))
 
 
-def _text(sources: Sources, path: Path, name: str) -> str | None:
+def _text(sources: Sources, file: PolicyFile) -> str | None:
     try:
-        raw = path.read_bytes()
-        if len(raw) <= _LARGEST_FILE:
-            return raw.decode("utf-8")
+        if len(file.content) <= LARGEST_FILE:
+            return file.content.decode("utf-8")
         message = "is larger than 2 MiB"
-    except OSError as error:
-        message = f"cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         message = "is not UTF-8 text"
-    sources.faults.append(LintFault(name, 0, 0, message))
+    sources.faults.append(LintFault(file.name, 0, 0, message))
     return None
 
 
-def _read_rego(sources: Sources, path: Path, name: str, place: PurePosixPath, *, is_own: bool) -> None:
-    text = _text(sources, path, name)
+def _read_rego(sources: Sources, file: PolicyFile, *, is_own: bool) -> None:
+    text = _text(sources, file)
     if text is None:
         return
+    if file.name in sources.places:
+        # Names tell files apart from here on: one would take the other's place.
+        sources.faults.append(LintFault(file.name, 0, 0, "there are two files of this name"))
+        return
     try:
-        sources.modules.append(parsed(name, text))
+        module = parsed(file.name, text)
     except RegoError as error:
-        sources.faults.append(LintFault(name, error.line, error.column, error.message))
+        sources.faults.append(LintFault(file.name, error.line, error.column, error.message))
         return
-    sources.places[name] = place
+    sources.modules.append(module)
+    sources.places[file.name] = file.place
     if is_own:
-        sources.own.append(name)
+        sources.own.append(file.name)
 
 
-def _read_rules(sources: Sources, path: Path, name: str, folder: tuple[str, ...]) -> None:
+def _read_rules(sources: Sources, file: PolicyFile, folder: tuple[str, ...]) -> None:
     """`folder`: where it lies below the folder of policies; () for a file that was named."""
-    text = _text(sources, path, name)
+    text = _text(sources, file)
     if text is None:
         return
     try:
-        marked = read_marked(name, text)
+        marked = read_marked(file.name, text)
     except NotReadable as error:
         sources.faults.append(error.fault)
         return
     layer = layer_of(folder)
     if folder not in {(), ("callgate",)} and layer is None:
-        sources.faults.append(LintFault(name, 0, 0, "rule data is in callgate/ or in the folder of a layer"))
+        message = "rule data is in callgate/ or in the folder of a layer"
+        sources.faults.append(LintFault(file.name, 0, 0, message))
         return
     kind, _, of = (layer or "").partition(".")
     above = () if not kind else (kind,) if kind == "org" else (f"{kind}s", of)
