@@ -32,7 +32,7 @@ MAX_ANSWER = 65_536
 _EXACT_INTEGER = 2**53
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _OVERHEAD = 64
-_UNPLAIN = re.compile(r"\\u0000|[0-9]{16}|[0-9][eE]|-0")
+_UNPLAIN = re.compile(r"\\u0000|[0-9]{16}|[0-9][eE]|-0|[.]0")
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _PLAIN_DEPTH = 16
 
@@ -99,7 +99,8 @@ def exact(value: object, what: str, depth: int = 0) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise EngineFault(f"{what} hold a number that is none")
-        return value or 0
+        # As texts, 5 and 5.0 are two things to one engine and one to the other.
+        return int(value) if value.is_integer() and abs(value) <= _EXACT_INTEGER else value
     if depth >= MAX_DEPTH - 8:
         raise EngineFault(f"{what} are nested too deep to be judged")
     if isinstance(value, Mapping):
@@ -290,7 +291,7 @@ def _read_json(text: str) -> Any:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether valid JSON needs no second look: no NUL, no large number, no negative zero, not deep. Quicker than looking
+    """Whether valid JSON needs no second look: no NUL, no large number, no negative zero, no whole one with a point, not deep. Quicker than looking
     at every value, and a run has many results."""
     if _UNPLAIN.search(text):
         return False

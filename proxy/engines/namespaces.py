@@ -9,6 +9,8 @@ side by side.
 3. `not f(x.y)` is undefined in OPA where `x.y` is: it looks at what a call is given before the negation, and a denial
    would vanish where a field is missing. So `not E` becomes `count({1 | E}) == 0`, which is what the embedded engine
    understands by it.
+4. `some x in v` is nothing in OPA where `v` is no collection, and an error in the embedded engine. A model chooses what
+   its arguments are, so it is an error here too (of `object.filter`, which takes any collection and nothing else).
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ from typing import Any
 
 from .bundle import Bundle
 from .rewriting import Piece, Rewritten
-from .syntax import Node, Path, RegoModule, RegoRule, nodes, parsed, written
+from .syntax import Node, Path, RegoModule, RegoRule, end_of, nodes, parsed, reference, written
 
 _SPLICE = tuple[int, int, str]
 """From, to (bytes of the source), and what stands there instead."""
+_COLLECTIONS = frozenset(
+    {"calls", "tools", "run.steps", "task.user_texts", "identity.roles", "request.declared_tools"}
+)
+"""Of the input: what is a list always."""
 _NO_TARGETS = frozenset({"rego", "future"})
 """Imports that switch syntax on."""
 
@@ -71,7 +77,8 @@ def _module(name: str, modules: Sequence[RegoModule]) -> tuple[str, list[tuple[i
         names.setdefault(module.package, set()).update(rule.name.partition(".")[0] for rule in module.rules)
     # Rules without rule data would decide, but not by these policies.
     there = f"is_there if data.{name}.rules"
-    text = f"package {name}\n\n{there}\n\ndecision := data.{name}.callgate.main.decision if is_there\n\n"
+    shown = "is_collection(value) if object.filter({}, value) == {}"
+    text = f"package {name}\n\n{there}\n\n{shown}\n\ndecision := data.{name}.callgate.main.decision if is_there\n\n"
     parts = []
     for module in modules:
         part = below(name, module, names[module.package])
@@ -119,9 +126,28 @@ def _splices(name: str, module: RegoModule, names: AbstractSet[str]) -> Iterator
                 yield start, end, targets[used.root]
         for kind, node in nodes(rule.node):
             if kind == "NotExpr":
-                start, end = node["span"]["start"], node["span"]["end"]
+                start, end = node["span"]["start"], end_of(node["span"], module.source)
                 yield start, start + len("not"), "count({1 |"
                 yield end, end, " }) == 0"
+            if kind == "SomeIn" and (span := _doubtful(node["collection"], module, declared)):
+                yield span["start"], span["start"], "[each__ | each__ := "
+                yield span["end"], span["end"], f"; {_shown(name, declared)}][_]"
+
+
+def _doubtful(collection: Node, module: RegoModule, declared: AbstractSet[str]) -> Mapping[str, int] | None:
+    """Where something stands that may be no collection: what is in the input or a variable, unless the host made it."""
+    ((kind, body),) = collection.items()
+    if kind not in {"Var", "RefDot", "RefBrack"}:
+        return None
+    used = reference(collection, module.source)
+    is_from_input = used.root == "input" and ".".join(used.fixed) not in _COLLECTIONS
+    span: Mapping[str, int] = body["span"]
+    return span if is_from_input or used.root in declared else None
+
+
+def _shown(name: str, declared: AbstractSet[str]) -> str:
+    """Fails where `each__` is no collection, and says so at this place unless a variable here is called `object`."""
+    return f"data.{name}.is_collection(each__)" if "object" in declared else "object.filter({}, each__) == {}"
 
 
 def _full(name: str, path: Path) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .syntax import RegoModule, RegoRule, nodes, written
+from .syntax import RegoModule, RegoRule, end_of, nodes, written
 
 BOUND = "said__"
 """The variable that takes a head's value."""
@@ -180,11 +180,9 @@ def _move(module: RegoModule, start: int, end: int, body: Mapping[str, Any] | No
     if body is None:
         return _Move(start, end, end, b" if {", end, before)
     query = body["query"]
-    first, last = query["span"]["start"], query["span"]["end"]
+    first, last = query["span"]["start"], end_of(query["span"], module.source)
     if query["stmts"][0]["span"]["start"] > first and module.source[first : first + 1] == b"{":
         return _Move(start, end, last - 1, b"", last - 1, before, b"\n")
-    if module.source[last : last + 1] in {b'"', b"`"}:
-        last += 1  # the parser leaves the closing quote out
     return _Move(start, end, first, b"{ ", last, before)
 
 

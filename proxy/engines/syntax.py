@@ -230,6 +230,12 @@ def written(path: Path) -> str:
     return "".join(("data", *steps))
 
 
+def end_of(span: Mapping[str, int], source: bytes) -> int:
+    """Where something ends: the parser leaves out the closing quote of a text at its end."""
+    end = span["end"]
+    return end + 1 if source[end : end + 1] in {b'"', b"`"} else end
+
+
 def literal(node: Node) -> str | None:
     """The text of a string literal, raw or not; None for anything else."""
     for kind in ("String", "RawString"):

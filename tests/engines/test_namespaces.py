@@ -22,12 +22,12 @@ import rego.v1
 deny contains {"code": "data.x _own", "message": run.id} if {
 	lib.listed(data.rules["org"]["é"], r.x[data.callgate.org.n])
 	not data.callgate.org.deny with input as data.rules
-	every d in data.rules { not d == _own(d) }
+	every d in data.rules { not d == _own("é") }
 }
 
 default _own(_) := 1
 
-_own(run) := [lib | some lib in run] if run._own
+_own(run) := [lib | some lib in run] if not run._own == "é"
 
 _table[key] := _own(key) if some key in r
 """
@@ -36,12 +36,12 @@ MOVED = """
 callgate.team["a-b"].deny contains {"code": "data.x _own", "message": input.run.id} if {
 	ns.callgate.lib.listed(ns.rules["org"]["é"], ns.rules.x[ns.callgate.org.n])
 	count({1 | ns.callgate.org.deny }) == 0 with input as ns.rules
-	every d in ns.rules { count({1 | d == ns.callgate.team["a-b"]._own(d) }) == 0 }
+	every d in ns.rules { count({1 | d == ns.callgate.team["a-b"]._own("é") }) == 0 }
 }
 
 default callgate.team["a-b"]._own(_) := 1
 
-callgate.team["a-b"]._own(run) := [lib | some lib in run] if run._own
+callgate.team["a-b"]._own(run) := [lib | some lib in [each__ | each__ := run; object.filter({}, each__) == {}][_]] if count({1 | run._own == "é" }) == 0
 
 callgate.team["a-b"]._table[key] := ns.callgate.team["a-b"]._own(key) if some key in ns.rules
 """.replace("ns.", "data.ns.")

@@ -110,3 +110,37 @@ def test_deep_input_is_an_error_and_not_the_end_of_the_process() -> None:
 def test_an_error_without_a_place_has_a_message() -> None:
     assert str(RegoError("no")) == "no"
     assert str(RegoError("no", "a.rego", 1, 2)) == "a.rego:1:2: no"
+
+
+def test_an_ipv4_address_in_ipv6_clothes_is_that_address() -> None:
+    """As OPA has it; the engine's own function takes it for another one, and a denied network would be reached."""
+    inside = [
+        "10.0.0.1",
+        "::ffff:10.0.0.1",
+        "::ffff:a00:1",
+        "0:0:0:0:0:ffff:10.0.0.1",
+        "10.0.0.0/9",
+        "::ffff:10.0.0.0/104",
+    ]
+    outside = ["11.0.0.1", "::ffff:11.0.0.1", "::a00:1", "10.0.0.0/7", "fe80::1"]
+    rule = (
+        "package a\n\nr := [net.cidr_contains(net, each) | some net in input.nets; some each in input.asked]"
+    )
+    evaluator = Evaluator({"a.rego": rule})
+
+    for nets, asked in ((["10.0.0.0/8", "::ffff:10.0.0.0/104"], inside), (["::/0"], ["fe80::1"])):
+        said = evaluator.evaluate("data.a.r", json.dumps({"nets": nets, "asked": asked}))
+        assert set(json.loads(said)) == {True}
+    said = evaluator.copy().evaluate("data.a.r", json.dumps({"nets": ["10.0.0.0/8"], "asked": outside}))
+    assert set(json.loads(said)) == {False}
+
+
+@pytest.mark.parametrize(
+    ("network", "other"),
+    [("10.0.0.1", "10.0.0.1"), ("10.0.0.0/8", ""), ("10.0.0.0/255.0.0.0", "10.0.0.1"), ("10.0.0.0/8", "fe80::1%eth0"),
+     ("10.0.0.0/8", "010.0.0.1"), ("10.0.0.0/33", "10.0.0.1"), (7, "10.0.0.1"), ("10.0.0.0/8", 167772161)],
+)  # fmt: skip
+def test_what_is_no_address_is_an_error(network: object, other: object) -> None:
+    evaluator = Evaluator({"a.rego": "package a\n\nr := net.cidr_contains(input.n, input.o)"})
+    with pytest.raises(RegoError, match=r"net\.cidr|appear|permitted|network"):
+        evaluator.evaluate("data.a.r", json.dumps({"n": network, "o": other}))

@@ -131,6 +131,9 @@ _holds("type", wanted, value, _) if type_name(value) == wanted
 
 _holds("type", "integer", value, _) if {
 	is_number(value)
+
+	# What is larger is not exact, and whole for one engine only. The host gives larger whole numbers as texts.
+	abs(value) <= 9007199254740992
 	floor(value) == value
 }
 
