@@ -160,11 +160,12 @@ def still_answers(approval: Approval, asked: Approval) -> bool:
 
 
 def waits_for_person(run: Run) -> bool:
-    """Whether a call of this turn was refused because nobody has decided about it, and has not left since."""
+    """Whether a call of this turn was refused because nobody has decided about it, and that is the last of it: it has
+    neither left since nor been refused for another reason."""
     waiting = set()
     for step in run.turn_steps:
-        if step.status is not StepStatus.REFUSED:
-            waiting.discard(step.fingerprint)
-        elif step.refused_as == PENDING_CODE:
+        if step.status is StepStatus.REFUSED and step.refused_as == PENDING_CODE:
             waiting.add(step.fingerprint)
+        else:
+            waiting.discard(step.fingerprint)
     return bool(waiting)

@@ -139,4 +139,5 @@ def test_a_turn_waits_for_a_person_until_the_call_has_left() -> None:
     assert waits_for_person(run(pending, step("get_order")))
     assert not waits_for_person(run(pending, step("refund")))
     assert not waits_for_person(run(refused("refund", "approval_rejected")))
+    assert not waits_for_person(run(pending, refused("refund", "approval_rejected")))
     assert not waits_for_person(run(pending, turn=2))
