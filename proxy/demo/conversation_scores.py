@@ -143,44 +143,57 @@ def _took_effect(call: JudgedCall) -> bool:
 # --- print --------------------------------------------------------------------------------------------------------
 
 
-def rows(scores: Scores) -> list[tuple[str, int]]:
-    """The table: what is counted, and how many there are."""
-    count = scores.those
+def rows(scores: Scores) -> list[tuple[str, int, int, int]]:
+    """The table: which calls, how many were refused, how many passed, how many there are."""
+
+    def row(name: str, **traits: bool) -> tuple[str, int, int, int]:
+        refused, passed = (len(scores.those(is_refused=is_so, **traits)) for is_so in (True, False))
+        return name, refused, passed, refused + passed
+
     return [
-        ("calls with side effects", len(scores.calls)),
-        ("refused", len(count(is_refused=True))),
-        ("- not wanted by the task's author", len(count(is_refused=True, wanted=False))),
-        ("- wanted by the task's author", len(count(is_refused=True, wanted=True))),
-        ("passed", len(count(is_refused=False))),
-        ("- wanted", len(count(is_refused=False, wanted=True))),
-        ("- not wanted, without effect", len(count(is_refused=False, wanted=False, took_effect=False))),
-        ("- not wanted, took effect", len(scores.harmful)),
-        ("runs with reward 1", scores.good),
-        ("- touched", len(scores.touched)),
-        ("- touched, but nothing that had an effect was refused", len(scores.touched_without_loss)),
+        row("wanted by the task's author", wanted=True),
+        row("not wanted, took effect", wanted=False, took_effect=True),
+        row("not wanted, failed by itself", wanted=False, took_effect=False),
+        row("all"),
+    ]
+
+
+def rule_rows(scores: Scores) -> list[tuple[str, int, int]]:
+    """Each rule that refused a call: how many that were not wanted, and how many that were."""
+    by_rule = scores.by_rule
+    return [
+        (code, by_rule[code, False], by_rule[code, True]) for code in sorted({code for code, _ in by_rule})
     ]
 
 
 def print_scores(out: Console, scores: Scores) -> None:
-    """The table, what each rule refused, and the calls that somebody has to look at."""
-    table = Table("", "calls or runs", title="Calls with side effects", title_justify="left")
-    table.columns[1].justify = "right"
-    for name, number in rows(scores):
-        table.add_row(name, str(number))
-    out.print(table)
-    rules = Table("rule", "not wanted", "wanted", title="Refused by", title_justify="left")
-    by_rule = scores.by_rule
-    for code in sorted({code for code, _ in by_rule}):
-        rules.add_row(code, str(by_rule[code, False]), str(by_rule[code, True]))
-    if rules.row_count:
-        out.print(rules)
+    """The tables, and the calls and runs that somebody has to look at."""
+    out.print(_table(("calls with side effects", "refused", "passed", "all"), rows(scores)))
+    if rules := rule_rows(scores):
+        out.print(_table(("refused by", "not wanted", "wanted"), rules))
+    lost_nothing = set(scores.touched_without_loss)
     for title, lines in (
         ("Wanted, but refused:", [_with_reason(each) for each in scores.those(wanted=True, is_refused=True)]),
         ("Not wanted, passed, took effect:", list(map(str, scores.harmful))),
-        ("Touched though they ended well:", scores.touched),
+        (
+            f"Touched, of {scores.good} runs with reward 1:",
+            [
+                run + (" (what was refused had failed by itself)" if run in lost_nothing else "")
+                for run in scores.touched
+            ],
+        ),
     ):
         if lines:
             out.print("\n".join([title, *(f"  {line}" for line in lines)]), markup=False)
+
+
+def _table(head: Sequence[str], body: Sequence[Sequence[object]]) -> Table:
+    table = Table(*head)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in body:
+        table.add_row(*map(str, row))
+    return table
 
 
 def _with_reason(each: ScoredCall) -> str:

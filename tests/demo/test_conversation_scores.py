@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from proxy.demo.conversation_scores import print_scores, rows, scored, writing_tools
+from proxy.demo.conversation_scores import print_scores, rows, rule_rows, scored, writing_tools
 from proxy.demo.conversations import Caller, Conversation, JudgedCall, Played
 
 RULES = {
@@ -38,21 +38,15 @@ def test_calls_are_told_apart_by_whether_they_were_wanted_refused_and_done() -> 
     scores = scored([good, bad], {"pay"})
 
     assert scores is not None
-    assert dict(rows(scores)) == {
-        "calls with side effects": 6,
-        "refused": 2,
-        "- not wanted by the task's author": 1,
-        "- wanted by the task's author": 1,
-        "passed": 4,
-        "- wanted": 1,
-        "- not wanted, without effect": 2,
-        "- not wanted, took effect": 1,
-        "runs with reward 1": 1,
-        "- touched": 1,
-        "- touched, but nothing that had an effect was refused": 0,
-    }
+    assert rows(scores) == [
+        ("wanted by the task's author", 1, 1, 2),
+        ("not wanted, took effect", 1, 1, 2),
+        ("not wanted, failed by itself", 0, 2, 2),
+        ("all", 2, 4, 6),
+    ]
+    assert rule_rows(scores) == [("too_much", 1, 1)]
+    assert (scores.good, scores.touched, scores.touched_without_loss) == (1, ["good"], [])
     assert [each.run for each in scores.harmful] == ["bad"]
-    assert scores.by_rule == {("too_much", True): 1, ("too_much", False): 1}
 
 
 def test_a_wanted_call_is_wanted_until_it_has_succeeded() -> None:
@@ -106,3 +100,4 @@ def test_what_is_printed_names_rules_and_the_calls_to_look_at() -> None:
     printed = text.getvalue()
     assert 'run, round 1: pay {"amount":4} (r)' in printed
     assert 'Not wanted, passed, took effect:\n  run, round 1: pay {"amount":3}' in printed
+    assert "Touched, of 1 runs with reward 1:\n  run\n" in printed

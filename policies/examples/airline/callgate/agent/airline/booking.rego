@@ -58,7 +58,7 @@ _bookings := [call | some call in input.calls; call.name == "book_reservation"]
 
 _passengers_fit(call) if size(call.arguments.passengers) <= values.most_passengers
 
-_payment_ids(call) := [payment.payment_id | some payment in call.arguments.payment_methods]
+_payment_ids(call) := [payment.payment_id | some payment in items(call.arguments.payment_methods)]
 
 _payments_are_known(call) if {
 	count(_payment_ids(call)) == size(call.arguments.payment_methods)
@@ -76,7 +76,7 @@ _payments_fit(call) if {
 
 _flights_are_available(call) if {
 	size(call.arguments.flights) > 0
-	every flight in call.arguments.flights {
+	every flight in items(call.arguments.flights) {
 		some offer in offers
 		same_flight(flight, offer)
 		offer.status == "available"

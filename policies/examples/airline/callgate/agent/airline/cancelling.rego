@@ -36,7 +36,7 @@ _cancellations := [each | some each in about_known; each.call.name == "cancel_re
 
 _is_unflown(reservation) if {
 	size(reservation.flights) > 0
-	every flight in reservation.flights {
+	every flight in items(reservation.flights) {
 		evening(flight.date) >= now_ns
 	}
 }
@@ -52,7 +52,7 @@ _is_cancellable(reservation) if {
 
 # The airline cancelled a flight: what a search has shown, not what the user says.
 _is_cancellable(reservation) if {
-	some flight in reservation.flights
+	some flight in items(reservation.flights)
 	some offer in offers
 	same_flight(flight, offer)
 	offer.status in {"cancelled", "canceled"}

@@ -43,6 +43,6 @@ _is_entitled(reservation) if reservation.cabin == "business"
 
 # A complaint is about a flight that should have left.
 _was_due(reservation) if {
-	some flight in reservation.flights
+	some flight in items(reservation.flights)
 	morning(flight.date) <= now_ns
 }

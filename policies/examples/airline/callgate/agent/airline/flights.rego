@@ -63,13 +63,13 @@ _flights_may_change(each) if _flights_stay(each)
 
 _flights_stay(each) if _named_flights(each.call.arguments.flights) == _named_flights(each.reservation.flights)
 
-_named_flights(flights) := [[flight.flight_number, flight.date] | some flight in flights]
+_named_flights(flights) := [[flight.flight_number, flight.date] | some flight in items(flights)]
 
 _route_stays(each) if _flights_stay(each)
 
 _route_stays(each) if {
 	way := [leg |
-		some flight in each.call.arguments.flights
+		some flight in items(each.call.arguments.flights)
 		some leg in legs
 		same_flight(flight, leg)
 	]

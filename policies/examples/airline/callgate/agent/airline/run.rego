@@ -89,14 +89,14 @@ about_known := [{"call": call, "reservation": reservation} |
 offers contains _offer(flight, step.arguments.date) if {
 	some step in _done
 	step.tool == "search_direct_flight"
-	some flight in step.result_json
+	some flight in items(step.result_json)
 }
 
 offers contains _offer(flight, "") if {
 	some step in _done
 	step.tool == "search_onestop_flight"
-	some trip in step.result_json
-	some flight in trip
+	some trip in items(step.result_json)
+	some flight in items(trip)
 }
 
 _offer(flight, date) := {
@@ -112,7 +112,8 @@ legs contains object.remove(offer, ["status"]) if some offer in offers
 
 legs contains object.filter(flight, ["flight_number", "date", "origin", "destination"]) if {
 	some each in _shown
-	some flight in each.flights
+	some flight in items(each.flights)
+	is_object(flight)
 }
 
 same_flight(one, other) if {
@@ -129,8 +130,12 @@ morning(date) := nanoseconds(concat("T", [date, "00:00:00"])) if is_string(date)
 
 evening(date) := nanoseconds(concat("T", [date, "23:59:59"])) if is_string(date)
 
-# Of what is no list there is no size: a wrong type in a call is denied, it is no fault of the policy.
+# What is no list has no size and holds nothing: a wrong type in a call is denied, it is no fault of the policy.
 size(list) := count(list) if is_array(list)
+
+items(list) := list if is_array(list)
+
+items(other) := [] if not is_array(other)
 
 nanoseconds(local) := time.parse_rfc3339_ns(concat("", [local, values.zone])) if {
 	is_string(local)
