@@ -8,6 +8,7 @@ from . import __version__
 from .commands.approvals import approvals
 from .commands.check import check
 from .commands.demo import demo
+from .commands.explain import explain
 from .commands.learn import learn
 from .commands.policy_tests import run_tests
 from .commands.replay import replay
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(serve)
 app.command()(check)
 app.command("test")(run_tests)
+app.command()(explain)
 app.command()(demo)
 app.command()(replay)
 app.command()(learn)

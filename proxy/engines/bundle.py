@@ -66,6 +66,8 @@ class Sources:
     own: list[str] = field(default_factory=list)
     rules: list[dict[str, Any]] = field(default_factory=list)
     rule_files: list[str] = field(default_factory=list)
+    marked: list[tuple[tuple[str, ...], Marked]] = field(default_factory=list)
+    """The files of rule data, the strongest last, each with where it stands in the whole."""
     faults: list[LintFault] = field(default_factory=list)
 
 
@@ -206,6 +208,7 @@ def _take(sources: Sources, marked: Marked, above: tuple[str, ...]) -> None:
     tree, faults = rules.checked(marked, rules.LayerRules if above else rules.RuleData, above)
     sources.faults += faults
     sources.rule_files.append(marked.file)
+    sources.marked.append((above, marked))
     for name in reversed(above):
         tree = {name: tree}
     sources.rules.append(tree)
