@@ -6,6 +6,7 @@ import typer
 
 from . import __version__
 from .commands.approvals import approvals
+from .commands.bench import bench
 from .commands.check import check
 from .commands.demo import demo
 from .commands.explain import explain
@@ -27,6 +28,7 @@ app.command("test")(run_tests)
 app.command()(explain)
 app.command()(demo)
 app.command()(replay)
+app.command()(bench)
 app.command()(learn)
 app.command()(approvals)
 
