@@ -45,13 +45,16 @@ class Approvals:
         clock: Callable[[], float],
         audit: AuditJournal,
         tell: Callable[[Approval], None],
+        count: Callable[[str, float | None], None] = lambda _status, _waited: None,
     ) -> None:
-        """`clock` gives epoch seconds; `tell` is called with each new request and does not wait."""
+        """`clock` gives epoch seconds. `tell` is called with each new request and does not wait; `count` with each new
+        status, and the seconds that a decision took."""
         self._settings = settings
         self._book = book
         self._clock = clock
         self._audit = audit
         self._tell = tell
+        self._count = count
 
     # --- for the gate ---------------------------------------------------------------------------------------
 
@@ -95,7 +98,7 @@ class Approvals:
         )
         known = await self._book.ask(fresh, now)
         if known.id == fresh.id and known.status is ApprovalStatus.PENDING:
-            self._audit.approval(known, at=now)
+            self._note(known, now)
             self._tell(known)
         return known
 
@@ -131,7 +134,7 @@ class Approvals:
     def used(self, approvals: Iterable[Approval]) -> None:
         """The calls of these approvals leave."""
         for approval in approvals:
-            self._audit.approval(approval, at=self._clock())
+            self._note(approval, self._clock())
 
     # --- for people -----------------------------------------------------------------------------------------
 
@@ -144,7 +147,7 @@ class Approvals:
         before = await self._book.get(approval_id, now)
         after = await self._book.decide(approval_id, word, now)
         if before is not None and after is not None and before.status is not after.status:
-            self._audit.approval(after, at=now)
+            self._note(after, now)
         return after
 
     async def find(self, approval_id: str) -> Approval | None:
@@ -160,4 +163,10 @@ class Approvals:
     async def _note_lapsed(self) -> None:
         now = self._clock()
         for approval in await self._book.lapsed(now):
-            self._audit.approval(approval, at=now)
+            self._note(approval, now)
+
+    def _note(self, approval: Approval, now: float) -> None:
+        """It has come to stand so."""
+        self._audit.approval(approval, at=now)
+        decides = approval.status in {ApprovalStatus.APPROVED, ApprovalStatus.REJECTED}
+        self._count(approval.status.value, now - approval.asked_at if decides else None)

@@ -68,7 +68,7 @@ async def parts_of(
         stack.push_async_callback(store.close)
         upstream = PooledUpstream(settings.upstream)
         stack.push_async_callback(upstream.close)
-        approvals = await _approvals(settings, clock, audit, stack)
+        approvals = _approvals(settings, clock, audit, telemetry, stack)
         if policies is None:
             watch = telemetry.engine_decided
             policies = await open_policies(settings.policy, lambda engine: TimedEngine(engine, watch))
@@ -86,19 +86,25 @@ async def parts_of(
         )
 
 
-async def _approvals(
-    settings: Settings, clock: Callable[[], float], audit: AuditJournal, stack: AsyncExitStack
+def _approvals(
+    settings: Settings,
+    clock: Callable[[], float],
+    audit: AuditJournal,
+    telemetry: Telemetry,
+    stack: AsyncExitStack,
 ) -> Approvals:
     said = settings.approvals
     book = MemoryApprovals(said.max_waiting, said.max_waiting_per_caller)
     stack.push_async_callback(book.close)
     webhook = ApprovalWebhook(said.webhook, Redactor(settings.audit.redact), clock)
     stack.push_async_callback(webhook.close)
-    return Approvals(said, book, clock, audit, webhook.tell)
+    return Approvals(said, book, clock, audit, webhook.tell, telemetry.approval_stands)
 
 
 def admin_of(settings: Settings, readiness: Readiness, parts: Parts) -> web.Application:
     """The operator's port over these parts."""
+    # No problem: while nothing comes, nothing finds out that the server is back.
+    readiness.watched["engine"] = lambda: parts.policies.trouble
     return build_admin(settings, readiness, approval_routes(parts.approvals, Redactor(settings.audit.redact)))
 
 

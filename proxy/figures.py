@@ -231,6 +231,13 @@ class Figures:
         labels: Attributes = {name.STORE_OPERATION: store_operation}
         self._put(name.STORE_DURATION, seconds, self._with_fault(labels, fault))
 
+    def approval_stands(self, approval_status: str, waited: float | None) -> None:
+        """A call was put before a person, or its approval changed; `waited`: a person decided after so many seconds."""
+        labels: Attributes = {name.APPROVAL_STATUS: approval_status}
+        self._put(name.APPROVALS, 1, labels)
+        if waited is not None:
+            self._put(name.APPROVAL_WAIT, waited, labels)
+
     def _with_fault(self, labels: Attributes, fault: str) -> Attributes:
         return labels | {name.ERROR_TYPE: self._words.admit(fault)} if fault else labels
 

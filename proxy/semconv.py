@@ -187,6 +187,8 @@ RUN_COST_EACH = "callgate.run.cost"
 RUN_SECONDS = "callgate.run.duration"
 BUDGET_LEFT_RATIO = "callgate.run.budget.left"
 DECISION_DURATION = "callgate.decision.duration"
+APPROVALS = "callgate.approvals"
+APPROVAL_WAIT = "callgate.approval.wait"
 GATE_HOLD = "callgate.gate.hold"
 ENGINE_DURATION = "callgate.engine.duration"
 STORE_DURATION = "callgate.store.duration"
@@ -224,6 +226,8 @@ INSTRUMENTS = (
     _histogram(RUN_SECONDS, "s", "Time from first request to outcome of each ended run.", SECONDS),
     _histogram(BUDGET_LEFT_RATIO, "1", "Part of a limit that an ended run left unused.", RATIOS),
     _histogram(DECISION_DURATION, "s", "Duration of the judgement of a turn's calls.", SHORT_SECONDS),
+    _counter(APPROVALS, "{approval}", "Calls put before a person, and what became of them."),
+    _histogram(APPROVAL_WAIT, "s", "Time from the question to a person's decision.", SECONDS),
     _histogram(GATE_HOLD, "s", "How long calls of a stream were held back.", SHORT_SECONDS),
     _histogram(ENGINE_DURATION, "s", "Duration of policy decisions.", SHORT_SECONDS),
     _histogram(STORE_DURATION, "s", "Duration of store operations.", SHORT_SECONDS),

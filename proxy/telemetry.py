@@ -351,6 +351,11 @@ class Telemetry:
         """The store answered, or failed with this code."""
         self._spans.figures.store_answered(operation, seconds, fault)
 
+    @harmless
+    def approval_stands(self, status: str, waited: float | None) -> None:
+        """A call was put before a person, or its approval changed to this status, after so many seconds."""
+        self._spans.figures.approval_stands(status, waited)
+
     async def close(self, seconds: float = 2.0) -> None:
         """Sends what is left and stops, within about this time whatever the collector does."""
         if self._providers is None:

@@ -33,6 +33,7 @@ class Desk:
     clock: Clock
     audit: Witness
     told: asyncio.Queue[Approval]
+    counted: list[tuple[str, float | None]]
 
     def records(self) -> list[tuple[str, str]]:
         return [(args[0].status.value, args[0].decided_by) for _, args, _ in self.audit.told]
@@ -43,8 +44,16 @@ def desk(**settings: Any) -> Desk:
     book = MemoryApprovals(10, 10)
     told: asyncio.Queue[Approval] = asyncio.Queue()
     said = ApprovalSettings.model_validate({"when_needed": "hold"} | settings)
-    approvals = Approvals(said, book, clock, cast("Any", audit), told.put_nowait)
-    return Desk(approvals, book, clock, audit, told)
+    counted: list[tuple[str, float | None]] = []
+    approvals = Approvals(
+        said,
+        book,
+        clock,
+        cast("Any", audit),
+        told.put_nowait,
+        lambda status, waited: counted.append((status, waited)),
+    )
+    return Desk(approvals, book, clock, audit, told, counted)
 
 
 def asking(*calls: Any, **more: Any) -> Facts:
@@ -65,12 +74,14 @@ async def test_a_held_call_waits_for_its_approval() -> None:
     it = desk()
     waits = started(it.approvals.asked(asking(), [0]))
     asked = await it.told.get()
+    it.clock.now += 30
     await it.approvals.decide(asked.id, approve=True, by="boss", reason="fine")
     got = (await waits).approvals[0]
     it.approvals.used([got])
 
     assert (got.status, got.id, got.reason) == (ApprovalStatus.USED, asked.id, "fine")
     assert it.records() == [("pending", ""), ("approved", "boss"), ("used", "boss")]
+    assert it.counted == [("pending", None), ("approved", 30.0), ("used", None)]
 
 
 async def test_a_held_call_hears_a_rejection() -> None:

@@ -230,6 +230,20 @@ def test_the_proxys_own_cost_is_timed() -> None:
     ]
 
 
+def test_what_people_were_asked_is_counted_and_what_they_decided_is_timed() -> None:
+    """D4, D13."""
+    book = Book()
+    figures = Figures(book)
+    figures.approval_stands("pending", None)
+    figures.approval_stands("approved", 90.0)
+
+    assert book.lines == [
+        ("callgate.approvals", 1, {name.APPROVAL_STATUS: "pending"}),
+        ("callgate.approvals", 1, {name.APPROVAL_STATUS: "approved"}),
+        ("callgate.approval.wait", 90.0, {name.APPROVAL_STATUS: "approved"}),
+    ]
+
+
 def test_without_a_reader_nothing_is_counted() -> None:
     figures = Figures(None)
     answered(figures)

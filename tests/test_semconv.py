@@ -92,6 +92,8 @@ OWN = {
     "callgate.tool.result",
 }
 METRICS = {
+    "callgate.approval.wait": "s",
+    "callgate.approvals": "{approval}",
     "callgate.decision.duration": "s",
     "callgate.decisions": "{decision}",
     "callgate.engine.duration": "s",

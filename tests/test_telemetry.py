@@ -197,6 +197,15 @@ def test_older_metric_names_can_be_left_out() -> None:
             assert ("gen_ai.client.operation.duration" in whole.metrics()) is compat
 
 
+def test_approvals_are_counted() -> None:
+    with told() as whole:
+        whole.telemetry.approval_stands("rejected", 30.0)
+
+        metrics = whole.metrics()
+        assert [point.value for point in metrics["callgate.approvals"]] == [1]
+        assert [point.sum for point in metrics["callgate.approval.wait"]] == [30.0]
+
+
 def test_engine_and_store_are_timed() -> None:
     with told() as whole:
         whole.telemetry.engine_decided("calls", 0.25)
