@@ -162,15 +162,20 @@ def _step(tool: str, arguments: object, result: object) -> dict[str, object]:
 @pytest.mark.parametrize("tool", sorted(WRITING))
 @hypothesis_settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
-    arguments=ARGUMENTS, strange=st.dictionaries(st.sampled_from(sorted(RESERVATION)), ANY_JSON, max_size=2)
+    arguments=ARGUMENTS,
+    strange=st.dictionaries(st.sampled_from(sorted(RESERVATION)), ANY_JSON, max_size=2),
+    searched=st.lists(ANY_JSON, max_size=2),
+    unread=st.sampled_from([None, {"reservation_id": "R1"}]),
 )
 def test_whatever_stands_in_a_call_or_a_result_is_a_decision(
-    tool: str, arguments: dict[str, Any], strange: dict[str, Any]
+    tool: str, arguments: dict[str, Any], strange: dict[str, Any], searched: list[Any], unread: object
 ) -> None:
     """A wrong type is refused with a reason for the model; it is no fault that would end the run."""
     steps = [
         _step("get_user_details", {"user_id": "ann_1"}, PROFILE),
-        _step("get_reservation_details", {"reservation_id": "R1"}, RESERVATION | strange),
+        _step("get_reservation_details", unread, RESERVATION | strange),
+        _step("search_direct_flight", {"date": "2024-05-20"}, searched),
+        _step("search_onestop_flight", unread, searched),
     ]
     question = asked(
         identity={"team": "", "agent": "airline", "user": "", "roles": []},

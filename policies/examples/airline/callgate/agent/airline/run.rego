@@ -21,7 +21,7 @@ customer := input.identity.user if {
 _named := [owner |
 	some step in _done
 	some owner in _owners(step)
-	some name in [owner, object.get(step.arguments, "reservation_id", owner)]
+	some name in array.concat([owner], [id | id := step.arguments.reservation_id])
 	_user_says(name)
 ]
 
@@ -105,6 +105,8 @@ _offer(flight, date) := {
 	"origin": flight.origin,
 	"destination": flight.destination,
 	"status": flight.status,
+} if {
+	is_object(flight)
 }
 
 # Every flight of this run whose way is known.
