@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import orjson
@@ -27,6 +27,8 @@ class Readiness:
     """What keeps this process from serving, by part; empty: nothing does."""
     notes: dict[str, str] = field(default_factory=dict)
     """What an operator should know though requests are served, e.g. that newer policies were refused."""
+    watched: dict[str, Callable[[], str]] = field(default_factory=dict)
+    """The same for what changes by itself: looked at when somebody asks. Empty: nothing to say."""
 
     @property
     def is_ready(self) -> bool:
@@ -47,7 +49,7 @@ def build_admin(
             "ready": readiness.is_ready,
             "draining": readiness.draining,
             "problems": readiness.problems,
-            "notes": readiness.notes,
+            "notes": readiness.notes | {part: said for part, look in readiness.watched.items() if (said := look())},
         }
         return _json(said, 200 if readiness.is_ready else 503)
 

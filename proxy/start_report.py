@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 STARTER = "starter: every tool that an agent declares passes unless rules restrict it; brakes, limits and records are on"
 STRICT = "strict: only tools that rules list may be called"
 
+PROFILES = {"starter": STARTER, "strict": STRICT, "server": "what the policies of the OPA server say"}
+
 
 def lines(settings: Settings, policies: Policies, at: Started) -> str:
     """The report of a Callgate that serves."""
@@ -61,7 +63,9 @@ def _behind(dialect: Dialect, base: str | None) -> str:
 def _in_force(settings: Settings, policies: Policies) -> Iterator[str]:
     what = policies.describe()
     yield f"policy    revision {what.revision[:12]}, {len(what.packages)} packages, layers: {', '.join(what.layers) or 'org'}"
-    yield f"profile   {STARTER if what.profile == 'starter' else STRICT}"
+    if settings.policy.opa_server is not None:
+        yield f"engine    OPA server at {settings.policy.opa.url}"
+    yield f"profile   {PROFILES[what.profile]}"
     if what.tools:
         yield f"rules     for the tools {', '.join(what.tools)}"
     for warning in what.warnings:

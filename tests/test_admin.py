@@ -94,3 +94,16 @@ async def test_readiness_says_what_is_wrong() -> None:
 @given(st.text())
 def test_whatever_is_sent_as_authorization_is_read_without_a_fault(value: str) -> None:
     assert isinstance(_shown(value), bytes)
+
+
+async def test_what_changes_by_itself_is_looked_at_when_somebody_asks() -> None:
+    said = ["", "the OPA server is not asked"]
+    readiness = Readiness(notes={"policy": "refused"}, watched={"engine": lambda: said.pop(0)})
+    async with admin("", readiness) as session:
+        notes = []
+        for _ in range(2):
+            async with session.get("/readyz") as response:
+                assert response.status == 200
+                notes.append((await response.json())["notes"])
+
+    assert notes == [{"policy": "refused"}, {"policy": "refused", "engine": "the OPA server is not asked"}]
