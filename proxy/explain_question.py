@@ -10,7 +10,7 @@ from typing import Any
 
 from .conversation_files import Conversation, read_recordings
 from .core.json_text import NotOneObject, read_object
-from .core.messages import Message, Request, Role, Tool, ToolCall
+from .core.messages import Message, Request, Role, Tool, ToolCall, Turn
 from .core.recognition import prefix_chain, rebuilt
 from .core.runs import Identity, Run
 from .engines.document import build_input
@@ -50,9 +50,7 @@ def document_of(typed: Typed, now: float) -> Mapping[str, Any]:
         return _asked(typed, conversation, now)
     phase = typed.phase or ("calls" if typed.history is not None else "request")
     if phase != "calls":
-        return build_input(
-            phase, typed.identity, conversation.request, _run(conversation, typed, now), now=now
-        )
+        return _without_calls(phase, typed, conversation, now)
     seen = [answer for answer in calls_of(conversation, typed.identity, now) if answer.document is not None]
     if not seen:
         raise BadQuestion("there is no call in it: name one with --tool")
@@ -82,6 +80,22 @@ def _conversation(typed: Typed) -> Conversation:
         messages = (*conversation.request.messages, Message(Role.USER, typed.said))
         conversation = replace(conversation, request=replace(conversation.request, messages=messages))
     return conversation
+
+
+def _without_calls(phase: str, typed: Typed, conversation: Conversation, now: float) -> Mapping[str, Any]:
+    """Before the model is asked; or, in phase answer, with the newest text of the assistant as its final answer."""
+    request, answer = conversation.request, None
+    if phase == "answer":
+        texts = [
+            place for place, each in enumerate(request.messages) if each.role is Role.ASSISTANT and each.text
+        ]
+        if not texts:
+            raise BadQuestion("there is no answer in it: phase answer needs a --history with one")
+        answer = Turn(text=request.messages[texts[-1]].text)
+        request = replace(request, messages=request.messages[: texts[-1]])
+        conversation = replace(conversation, request=request)
+    run = _run(conversation, typed, now)
+    return build_input(phase, typed.identity, request, run, now=now, answer=answer)
 
 
 def _asked(typed: Typed, conversation: Conversation, now: float) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from .learning import ORG, Learned, LearnedArgument, LearnedLayer, LearnedTool, 
 from .printable import clipped, escaped
 
 _PAIR = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
+_FOLDER = re.compile(r"[^/\\\0.][^/\\\0]{0,127}")
 _LONGEST_EVIDENCE = 160
 
 
@@ -111,10 +112,16 @@ def _joined(pair: re.Match[str]) -> str:
 
 
 def as_rego(learned: Learned) -> dict[PurePosixPath, str]:
-    """The same as a folder of policies: for each layer a file with its rules and one with tests."""
+    """The same as a folder of policies: for each layer a file with its rules and one with tests.
+
+    Raises ValueError for a team or agent whose name cannot be that of a folder.
+    """
     files = {}
     for layer, found in learned.items():
         package = ("callgate", *layer.split(".", 1))
+        if not _FOLDER.fullmatch(package[-1]):
+            msg = f"{escaped(layer)}: cannot be the name of a folder, so its rules cannot be Rego"
+            raise ValueError(msg)
         folder = PurePosixPath(*package)
         files[folder / "learned.rego"] = _rules(package, found)
         files[folder / "learned_test.rego"] = _tests(package, found)

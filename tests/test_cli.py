@@ -30,7 +30,7 @@ def test_every_command_has_help_in_a_sentence() -> None:
     runner = CliRunner()
 
     assert runner.invoke(app, ["version"]).stdout.strip() == __version__
-    for command in ("serve", "check", "test", "demo", "replay"):
+    for command in ("serve", "check", "test", "explain", "demo", "replay", "learn"):
         shown = runner.invoke(app, [command, "--help"])
         assert shown.exit_code == 0
         assert "--" in shown.stdout

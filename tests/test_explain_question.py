@@ -60,6 +60,18 @@ def test_other_phases_have_no_calls(tmp_path: Path) -> None:
         assert (document["phase"], document["calls"]) == ("request", [])
 
 
+def test_an_answer_is_judged_with_the_run_before_it(tmp_path: Path) -> None:
+    """E15: the newest text of the assistant is the answer."""
+    answer = {"role": "assistant", "content": "It has arrived."}
+    history = saved(tmp_path, {"messages": [*CHAT["messages"], answer]})
+    document = document_of(Typed(history=history, phase="answer"), NOW)
+
+    assert document["answer"]["text"] == "It has arrived."
+    assert len(document["run"]["steps"]) == 1
+    with pytest.raises(BadQuestion, match="no answer in it"):
+        document_of(Typed(phase="answer"), NOW)
+
+
 def test_arguments_may_be_in_a_file_and_a_document_may_be_given(tmp_path: Path) -> None:
     arguments = saved(tmp_path, {"id": "B2"})
     assert document_of(Typed("read", f"@{arguments}"), NOW)["calls"][0]["arguments"] == {"id": "B2"}

@@ -130,3 +130,11 @@ def test_secrets_stand_in_no_file() -> None:
     found = learned_from([answer("read", {"token": "s3cr3t-value", "id": "A1"})])
 
     assert not any("s3cr3t" in text for text in (as_yaml(found), as_json(found), *as_rego(found).values()))
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "", "a\0b", "a\\\\b"])
+def test_a_name_from_a_recording_leads_out_of_no_folder(name: str) -> None:
+    found = learned_from([(f"agent.{name}", answer("read", {})[1])])
+
+    with pytest.raises(ValueError, match="name of a folder"):
+        as_rego(found)

@@ -74,7 +74,7 @@ def learn(  # noqa: PLR0913, PLR0917 - the options of the command
         stop(str(fault).splitlines(), FOUND_WRONG)
     try:
         _write(learned, rego, output, as_json_=json_)
-    except OSError as fault:
+    except (OSError, ValueError) as fault:
         stop([str(fault)], WRONG_USAGE)
     _report(learned, same, "of these runs")
     if rest is not None:
@@ -91,7 +91,11 @@ def _read(files: Sequence[Path], identity: Identity, *, good: bool) -> Recording
     except (OSError, BadRecording) as fault:
         stop([str(fault)], WRONG_USAGE)
     kept = (each for each in found.conversations if not good or each.reward == 1)
-    named = tuple(replace(each, identity=_identity(each, identity)) for each in kept)
+    # Each line is a run of its own: two of one name would count as one long turn.
+    named = tuple(
+        replace(each, id=f"{each.id}#{place}", identity=_identity(each, identity))
+        for place, each in enumerate(kept)
+    )
     audited = tuple(replace(each, identity=identity) for each in found.audited) if not good else ()
     return Recordings(named, audited)
 

@@ -36,6 +36,14 @@ def test_what_is_learned_loads_and_refuses_nothing_of_what_was_seen(tmp_path: Pa
     assert text.index('"bot":') > 0
 
 
+def test_two_runs_of_one_name_do_not_add_up_to_one_long_turn(tmp_path: Path) -> None:
+    """E1: limits are never wider than seen."""
+    (tmp_path / "runs.jsonl").write_text(f"{json.dumps(CHAT)}\n{json.dumps(CHAT)}\n")
+    done = typed("learn", "runs.jsonl", "--json", cwd=tmp_path)
+
+    assert json.loads(done.stdout)["agents"]["bot"]["limits"]["turn"]["calls"] == 1
+
+
 def test_json_rego_good_runs_and_audit_files(tmp_path: Path, runs: Path) -> None:
     journal = tmp_path / "audit.jsonl"
     journal.write_text(json.dumps(STEP | {"tool": "look"}) + "\n")
@@ -49,6 +57,14 @@ def test_json_rego_good_runs_and_audit_files(tmp_path: Path, runs: Path) -> None
     assert rego.returncode == 0, rego.stderr
     assert tested.returncode == 0, tested.stderr
     assert (tmp_path / "mine" / "callgate" / "agent" / "bot" / "learned_test.rego").is_file()
+
+
+def test_a_name_that_leads_elsewhere_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "runs.jsonl").write_text(json.dumps(CHAT | {"agent": "../../up"}))
+    done = typed("learn", "runs.jsonl", "--rego", "deep/mine", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.jsonl"]
 
 
 @pytest.mark.parametrize(
