@@ -36,7 +36,7 @@ class ApprovalSettings(Part):
     when_needed: Literal["hold", "pending"] = "pending"
     """`hold`: the answer waits for the decision; `pending`: the call is refused at once, and passes once it is approved and made again."""
     hold_seconds: Seconds = 60
-    """With `hold`, the longest that an answer waits; then the call is refused as pending."""
+    """With `hold`, the longest that an answer waits; then the call is refused as pending. Clients, gateways and `upstream.idle_seconds` have to allow as much."""
     timeout_seconds: Seconds = 3600
     """What nobody decides for so long is refused."""
     use_seconds: Seconds = 3600
