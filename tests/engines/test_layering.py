@@ -65,6 +65,16 @@ def test_a_layer_is_only_asked_for_its_own_members(tmp_path: Path) -> None:
     assert codes(decided(evaluator, stranger)) == []
 
 
+def test_a_team_demands_a_person_for_its_own_calls_only(tmp_path: Path) -> None:
+    """D4, F2: and speaks for no other layer, whatever it writes."""
+    rule = 'approve contains {"code": "ask", "call": call.index, "message": "m"} if some call in input.calls'
+    evaluator = evaluator_of(load_bundle([written(tmp_path, team_rule(rule))]))
+    wanted = [{"code": "ask", "call": 0, "message": "m", "layer": "team.blue", "rule": "ask"}]
+
+    assert decided(evaluator, asked())["approvals"] == wanted
+    assert decided(evaluator, asked(identity={"team": "green", "roles": []}))["approvals"] == []
+
+
 @pytest.mark.parametrize("name", ["a-b", "default", "x y", "Ünï", 'q"q', "in"])
 def test_a_layer_may_have_any_name(tmp_path: Path, name: str) -> None:
     quoted = json.dumps(name, ensure_ascii=False)
