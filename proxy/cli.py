@@ -7,6 +7,7 @@ import typer
 from . import __version__
 from .commands.approvals import approvals
 from .commands.bench import bench
+from .commands.bundle import bundle
 from .commands.check import check
 from .commands.demo import demo
 from .commands.explain import explain
@@ -29,6 +30,7 @@ app.command()(explain)
 app.command()(demo)
 app.command()(replay)
 app.command()(bench)
+app.command()(bundle)
 app.command()(learn)
 app.command()(approvals)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .bundle import Bundle, BundleFault, load_bundle
 from .findings import LintFault, Severity
+from .opa_bundle import opa_bundle
 from .policies import Description, Held, Policies, PolicySettings, open_policies
 from .rego_tests import RegoTest, TestChoice, TestRun, examined, run_policy_tests
 
@@ -27,6 +28,7 @@ __all__ = [
     "TestRun",
     "examined",
     "load_bundle",
+    "opa_bundle",
     "open_policies",
     "run_policy_tests",
 ]

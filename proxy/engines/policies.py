@@ -192,6 +192,11 @@ class Policies:
         return self._edition.engine.revision
 
     @property
+    def bundle(self) -> Bundle:
+        """Those in force, as they were loaded."""
+        return self._edition.bundle
+
+    @property
     def problem(self) -> str:
         """Why newer policies were not put in force; empty: there is nothing of the kind."""
         return self._problem
