@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from proxy.bundle_settings import BundleSettings
+from proxy.engines.fetching import BundleSource
 from proxy.engines.opa_wire import OpaServer
 from proxy.setting_kinds import Part, Positive, Seconds
 
@@ -66,6 +68,10 @@ class Policy(Part):
 
     folders: tuple[Path, ...] = ()
     """Folders with further policies, beside the shipped ones."""
+    bundle: BundleSettings = BundleSettings()
+    """A bundle file with further policies, from a disk or a server."""
+    watch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0
+    """How often folders and files are looked at, by `callgate serve`; what has changed and is the same at two looks is put in force. 0: never."""
     data: Path | None = None
     """A YAML or JSON file with roles, tools, argument constraints and limits, for those who write no Rego."""
     profile: Literal["starter", "strict"] = "starter"
@@ -81,11 +87,16 @@ class Policy(Part):
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
-        if self.engine == "opa" and not self.opa.manage and (self.folders or self.data):
+        if self.engine == "opa" and not self.opa.manage and (self.folders or self.data or self.bundle.source):
             raise ValueError(
                 "with opa.manage: false the policies are those of the server: folders and data are not read"
             )
         return self
+
+    @property
+    def bundle_source(self) -> BundleSource | None:
+        """Where the bundle file is; None: there is none."""
+        return self.bundle.source
 
     @property
     def opa_server(self) -> OpaServer | None:

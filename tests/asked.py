@@ -13,6 +13,7 @@ from proxy.core.names import fold_name
 from proxy.core.runs import Identity, Run
 from proxy.core.verdicts import Decision
 from proxy.engines import Bundle, Held, Policies, PolicySettings, load_bundle, open_policies
+from proxy.engines.fetching import BundleSource
 from proxy.engines.marked import Marked
 from proxy.engines.opa_wire import OpaServer
 from proxy.engines.rules import RuleData, checked, fold_names, merged
@@ -29,6 +30,7 @@ GOOD: dict[str, object] = {
     "tools": {},
     "shadow": [],
     "approvals": [],
+    "cited": [],
 }
 
 
@@ -63,6 +65,7 @@ class Configured:
     deadline_seconds: float = 1.0
     workers: int = 1
     opa_server: OpaServer | None = None
+    bundle_source: BundleSource | None = None
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ class Shelf:
 
     async def policies(self) -> Policies:
         engine = await self.start(self.bundle)
-        return Policies(engine, self.bundle, load=lambda: self.bundle, start=self.start)
+        return Policies(engine, self.bundle, start=self.start)
 
     def closed(self) -> list[str]:
         return [name for name, engine in self.engines.items() if engine.closed]
@@ -69,7 +69,7 @@ async def test_a_turn_ends_under_the_policies_that_it_began_under() -> None:
     policies = await shelf.policies()
     first, second = policies.hold(), policies.hold()
     shelf.put("two")
-    await policies.reload()
+    await policies.reload(shelf.bundle)
     later = policies.hold()
 
     assert [await codes(each) for each in (first, second, later)] == [["r_one"], ["r_one"], ["r_two"]]
@@ -90,7 +90,7 @@ async def test_an_engine_that_nobody_holds_is_closed_at_once() -> None:
     shelf.put("one")
     policies = await shelf.policies()
     shelf.put("two")
-    await policies.reload()
+    await policies.reload(shelf.bundle)
     await policies.close()
 
     assert all(engine.closed for engine in shelf.engines.values())
@@ -102,7 +102,7 @@ async def test_closing_ends_the_engines_of_old_turns_too() -> None:
     policies = await shelf.policies()
     held = policies.hold()
     shelf.put("two")
-    await policies.reload()
+    await policies.reload(shelf.bundle)
     await policies.close()
     held.let_go()
 
