@@ -220,7 +220,7 @@ def _learned(tool: _Tool, per_turn: int, settings: LearnSettings, redactor: Reda
             unsaid.add(path)
         else:
             place = tool.places[path]
-            is_secret = _is_secret(path, redactor)
+            is_secret = _is_secret(path, place.values, redactor)
             shown = () if is_secret or not settings.examples else _examples(place.values, redactor)
             arguments[path] = LearnedArgument(constraint, len(place.values), len(place.runs), shown)
     return LearnedTool(
@@ -265,7 +265,7 @@ def _constraint(path: str, tool: _Tool, settings: LearnSettings, redactor: Redac
         place.values,
         settings.thresholds,
         occasions=len(place.occasions),
-        is_secret=_is_secret(path, redactor),
+        is_secret=_is_secret(path, place.values, redactor),
     )
     if constraint is None:
         return None
@@ -279,8 +279,11 @@ def _constraint(path: str, tool: _Tool, settings: LearnSettings, redactor: Redac
     return constraint
 
 
-def _is_secret(path: str, redactor: Redactor) -> bool:
-    return any(redactor.is_secret_key(part) for part in path.split("."))
+def _is_secret(path: str, values: Sequence[Any], redactor: Redactor) -> bool:
+    """By the names on the path, or by the look of a value."""
+    if any(redactor.is_secret_key(part) for part in path.split(".")):
+        return True
+    return any(isinstance(value, str) and redactor.text(value) != value for value in values)
 
 
 def _cover(origins: Sequence[frozenset[str]]) -> tuple[str, ...]:

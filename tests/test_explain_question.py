@@ -61,7 +61,7 @@ def test_other_phases_have_no_calls(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_judged_with_the_run_before_it(tmp_path: Path) -> None:
-    """E15: the newest text of the assistant is the answer."""
+    """The newest text of the assistant is the answer."""
     answer = {"role": "assistant", "content": "It has arrived."}
     history = saved(tmp_path, {"messages": [*CHAT["messages"], answer]})
     document = document_of(Typed(history=history, phase="answer"), NOW)

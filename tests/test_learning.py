@@ -142,6 +142,13 @@ def test_secrets_stand_neither_in_rules_nor_in_evidence() -> None:
     assert tool.arguments["api_key"].constraint == {"type": "string", "max_length": 8, "required": True}
 
 
+def test_what_looks_like_a_secret_is_one_whatever_its_key_says() -> None:
+    key = "sk-" + "abcdefghijklmnop1234"
+    seen = [answer("read", {"note": key}, run=str(place)) for place in range(9)]
+
+    assert key not in repr(learned_from(seen, LearnSettings(thresholds=Thresholds(times=1))))
+
+
 def test_each_layer_has_its_own() -> None:
     """D1: what one agent did permits another nothing."""
     read, write = answer("read", {})[1], answer("write", {})[1]
