@@ -30,7 +30,6 @@ GOOD: dict[str, object] = {
     "tools": {},
     "shadow": [],
     "approvals": [],
-    "cited": [],
 }
 
 

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from proxy.errors import EngineFault
 
 from .asking import Question, decided
-from .bundle import Bundle, load_bundle
+from .bundle import Bundle
 from .decision import read_decision
+from .fetching import BundleSource
 from .findings import LintFault
 from .kinds import FOREIGN, Engines, engines_of
 from .opa_wire import OpaServer
+from .origins import Origins, Seen
 from .samples import sample_inputs
 
 if TYPE_CHECKING:
@@ -42,6 +44,10 @@ class PolicySettings(Protocol):
     @property
     def folders(self) -> Sequence[Path]:
         """Folders with policies, beside the shipped ones."""
+
+    @property
+    def bundle_source(self) -> BundleSource | None:
+        """Where a bundle file is; None: there is none."""
 
     @property
     def data(self) -> Path | None:
@@ -83,23 +89,29 @@ async def open_policies(settings: PolicySettings, wrap: Callable[[Engine], Engin
     Raises EngineFault, with every reason and its place.
     """
     engines = engines_of(settings.opa_server, settings.workers, settings.deadline_seconds)
-
-    def load() -> Bundle:
-        if settings.opa_server is not None and not settings.opa_server.manage:
-            return FOREIGN
-        files = [settings.data] if settings.data is not None else []
-        return load_bundle(settings.folders, files, {"profile": settings.profile})
+    origins = _origins(settings)
 
     async def start(bundle: Bundle) -> Engine:
         engine = await engines.start(bundle)
         return wrap(engine) if wrap is not None else engine
 
     try:
-        bundle = load()
-        return Policies(await _proven(start, bundle), bundle, load=load, start=start, engines=engines)
+        if origins is None:
+            return Policies(await _proven(start, FOREIGN), FOREIGN, start=start, engines=engines)
+        await origins.fetch_first()
+        bundle = await origins.bundle()
+        engine = await _proven(start, bundle)
+        await origins.keep()
+        return Policies(engine, bundle, origins=origins, start=start, engines=engines)
     except BaseException:
         await engines.close()
         raise
+
+
+def _origins(settings: PolicySettings) -> Origins | None:
+    if settings.opa_server is not None and not settings.opa_server.manage:
+        return None
+    return Origins(settings.folders, settings.data, settings.bundle_source, {"profile": settings.profile})
 
 
 async def _proven(start: Callable[[Bundle], Awaitable[Engine]], bundle: Bundle) -> Engine:
@@ -171,14 +183,14 @@ class Policies:
         engine: Engine,
         bundle: Bundle,
         *,
-        load: Callable[[], Bundle] | None = None,
+        origins: Origins | None = None,
         start: Callable[[Bundle], Awaitable[Engine]] | None = None,
         engines: Engines | None = None,
     ) -> None:
-        """`load` reads the policies anew from where they came, `start` gives an engine with them; both raise EngineFault.
-        Without them nothing is reloaded. `engines`: where they come from, closed with the last of them."""
+        """`origins` is where the policies came from, `start` gives an engine with newer ones, or raises EngineFault.
+        Without them nothing is reloaded. `engines`: where engines come from, closed with the last of them."""
         self._edition = _Edition(engine, bundle)
-        self._load = load
+        self.origins = origins
         self._start = start
         self._engines = engines
         self._reloading = asyncio.Lock()
@@ -231,25 +243,34 @@ class Policies:
 
         return Held(edition, let_go)
 
-    async def reload(self, bundle: Bundle | None = None) -> None:
-        """Puts newer policies in force, by default those that are now where the policies came from.
+    async def reload(self, newer: Bundle | Seen | None = None) -> None:
+        """Puts newer policies in force: these, those that were seen, or by default those that are now where the policies
+        came from.
 
         Raises EngineFault and keeps the old ones where they do not load or do not decide; `problem` then says why.
         """
         async with self._reloading:
             try:
-                newer = bundle or self._edition.bundle
-                if bundle is None and self._load is not None:
-                    newer = await asyncio.to_thread(self._load)
-                if newer.revision == self._edition.bundle.revision:
-                    self._edition.bundle = newer
+                bundle = newer if isinstance(newer, Bundle) else await self._read(newer)
+                if bundle.revision == self._edition.bundle.revision:
+                    self._edition.bundle = bundle
                 elif self._start is not None:
-                    self._swap(_Edition(await _proven(self._start, newer), newer))
+                    self._swap(_Edition(await _proven(self._start, bundle), bundle))
+                if self.origins is not None:
+                    await self.origins.keep()
             except EngineFault as fault:
+                if fault.message != self._problem:
+                    _LOG.error("newer policies are refused, those of before stay in force: %s", fault.message)
                 self._problem = fault.message
-                _LOG.error("newer policies are refused, those of before stay in force: %s", fault.message)
                 raise
             self._problem = ""
+
+    async def _read(self, seen: Seen | None) -> Bundle:
+        if self.origins is None:
+            return self._edition.bundle
+        if seen is None:
+            await self.origins.fetch()
+        return await self.origins.bundle(seen)
 
     def _swap(self, newer: _Edition) -> None:
         old, self._edition = self._edition, newer
