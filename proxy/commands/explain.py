@@ -14,13 +14,14 @@ from proxy.conversation_files import BadRecording
 from proxy.core.runs import Identity
 from proxy.engines.bundle import load_bundle, read_sources
 from proxy.engines.explaining import Explanation, explained, flat
+from proxy.engines.origins import Origins, Seen
 from proxy.engines.worker import RegoError
 from proxy.errors import Fault
 from proxy.explain_question import PHASES, BadQuestion, Typed, claims_of, document_of
 from proxy.explain_report import as_json, is_refused, report_lines, trace_lines
 from proxy.policy_settings import Policy
 from proxy.redaction import Redactor
-from proxy.terminal import FOUND_WRONG, WRONG_USAGE, ConfigFile, out, settings_from, stop
+from proxy.terminal import FOUND_WRONG, WRONG_USAGE, ConfigFile, out, run_loop, settings_from, stop
 
 Repeated = list[str] | None
 _HISTORY = "Request body in any dialect: what came before. Without --tool its newest calls are explained."
@@ -76,7 +77,14 @@ def explain(  # noqa: PLR0913, PLR0917 - the options of the command
 
 
 def _explained(policy: Policy, document: Mapping[str, Any]) -> Explanation:
-    files = [policy.data] if policy.data is not None else []
+    """By the policies that `callgate serve` would load now, wherever they come from."""
     rules = {"profile": policy.profile}
-    bundle = load_bundle(policy.folders, files, rules)
-    return explained(bundle, read_sources(policy.folders, files, rules, with_tests=False), document)
+    seen = run_loop(_seen(Origins(policy.folders, policy.data, policy.bundle_source, rules)))
+    bundle = load_bundle(seen.folders, seen.rule_data, rules)
+    sources = read_sources(seen.folders, seen.rule_data, rules, with_tests=False)
+    return explained(bundle, sources, document)
+
+
+async def _seen(origins: Origins) -> Seen:
+    await origins.fetch_first()
+    return await origins.look()

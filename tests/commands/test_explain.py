@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +35,23 @@ def test_an_allowed_call_is_exit_code_0_and_programs_get_json(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["refused"] is False
     assert "+   20     count(_closed) > 0" in traced.stdout
+
+
+def test_policies_of_a_bundle_file_are_explained_with_their_lines(tmp_path: Path) -> None:
+    """F2: what is explained is what would be loaded."""
+    rule = (
+        'package callgate.org\n\ndeny contains {"code": "never", "message": "m"} if input.phase == "calls"\n'
+    )
+    with tarfile.open(tmp_path / "mine.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("callgate/org/mine.rego")
+        member.size = len(rule)
+        archive.addfile(member, io.BytesIO(rule.encode()))
+    (tmp_path / "callgate.yaml").write_text("policy: {bundle: {path: mine.tar.gz}}\n")
+    done = typed("explain", "--tool", "read", cwd=tmp_path)
+
+    assert done.returncode == 1, done.stderr
+    assert "Denied by org: never (never)" in done.stdout
+    assert "callgate/org/mine.rego:3: deny contains" in done.stdout
 
 
 @pytest.mark.parametrize(
