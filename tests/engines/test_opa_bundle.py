@@ -28,7 +28,7 @@ async def test_a_server_with_the_bundle_decides_as_the_embedded_engine_does(tmp_
         for sample in sample_inputs(bundle):
             decision = await embedded.decide(sample)
             assert await asked.decide(sample) == decision
-            denied += len(decision["deny"])  # type: ignore[arg-type]  # a list
+            denied += len(str(decision["deny"])) - len("[]")
         assert denied
         assert asked.revision == f"{file}:{bundle.revision}"
         await asked.close()
