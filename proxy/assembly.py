@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import signal
+import random
 import time
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,11 @@ from .approval_webhook import ApprovalWebhook
 from .approving import Approvals
 from .audit import AuditJournal
 from .engines import open_policies
-from .errors import EngineFault
 from .gate import Gate
 from .judging import Parts
 from .ledger import Ledger
+from .policy_reloading import Reloading
+from .policy_routes import policy_routes
 from .prices import PriceList
 from .redaction import Redactor
 from .serving import serve
@@ -30,16 +30,13 @@ from .timed import TimedEngine, TimedStore
 from .upstream import PooledUpstream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from aiohttp import web
 
     from .engines import Policies
     from .serving import Started
     from .settings import Settings
-
-
-log = logging.getLogger("callgate.assembly")
 
 
 @asynccontextmanager
@@ -101,37 +98,17 @@ def _approvals(
     return Approvals(said, book, clock, audit, webhook.tell, telemetry.approval_stands)
 
 
-def admin_of(settings: Settings, readiness: Readiness, parts: Parts) -> web.Application:
+def admin_of(settings: Settings, readiness: Readiness, parts: Parts, reloading: Reloading) -> web.Application:
     """The operator's port over these parts."""
-    # No problem: while nothing comes, nothing finds out that the server is back.
-    readiness.watched["engine"] = lambda: parts.policies.trouble
-    return build_admin(settings, readiness, approval_routes(parts.approvals, Redactor(settings.audit.redact)))
+    approvals = approval_routes(parts.approvals, Redactor(settings.audit.redact))
+    return build_admin(settings, readiness, [*approvals, *policy_routes(reloading)])
 
 
-@contextmanager
-def reloading_on_signal(policies: Policies, readiness: Readiness, tasks: asyncio.TaskGroup) -> Iterator[None]:
-    """SIGHUP reads the policies anew while the block lasts. Those that do not load or decide are noted for readiness
-    and in the log, and the ones in force stay."""
-
-    async def reload() -> None:
-        with suppress(EngineFault):
-            await policies.reload()
-            log.info("policies: revision %s is in force", policies.revision[:12])
-        if policies.problem:
-            readiness.notes["policy"] = policies.problem
-        else:
-            readiness.notes.pop("policy", None)
-
-    loop = asyncio.get_running_loop()
-    number = getattr(signal, "SIGHUP", None)
-    if number is None:
-        yield
-        return
-    loop.add_signal_handler(number, lambda: tasks.create_task(reload()))
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(number)
+def reloading_of(readiness: Readiness, parts: Parts) -> Reloading:
+    """What puts newer policies in force."""
+    return Reloading(
+        parts.policies, parts.settings.policy, readiness, parts.telemetry, parts.clock, random.random
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +147,7 @@ async def running(
         begun: asyncio.Future[Started] = loop.create_future()
         stop = asyncio.Event()
         readiness = Readiness()
-        admin = admin_of(settings, readiness, parts)
+        admin = admin_of(settings, readiness, parts, reloading_of(readiness, parts))
         serving = loop.create_task(
             serve(
                 settings, Gate(parts), readiness=readiness, admin=admin, started=begun.set_result, stop=stop

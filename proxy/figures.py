@@ -226,6 +226,13 @@ class Figures:
         labels: Attributes = {name.PHASE: phase}
         self._put(name.ENGINE_DURATION, seconds, self._with_fault(labels, fault))
 
+    def policies_reloaded(self, result: str, revision: str) -> None:
+        """Newer policies were put in force (`loaded`), or not; `revision` is that of those in force."""
+        labels: Attributes = {name.POLICY_RESULT: result}
+        if result == "loaded":
+            labels[name.POLICY_VERSION] = revision[:12]
+        self._put(name.POLICY_RELOADS, 1, labels)
+
     def store_answered(self, store_operation: str, seconds: float, fault: str) -> None:
         """The store answered, or failed with this code."""
         labels: Attributes = {name.STORE_OPERATION: store_operation}

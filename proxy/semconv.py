@@ -192,6 +192,8 @@ APPROVAL_WAIT = "callgate.approval.wait"
 GATE_HOLD = "callgate.gate.hold"
 ENGINE_DURATION = "callgate.engine.duration"
 STORE_DURATION = "callgate.store.duration"
+POLICY_RELOADS = "callgate.policy.reloads"
+POLICY_RESULT = "callgate.policy.result"
 UPSTREAM_FAULTS = "callgate.upstream.faults"
 TOOL_ROUND_TRIP = "callgate.tool.round_trip.duration"
 
@@ -231,6 +233,7 @@ INSTRUMENTS = (
     _histogram(GATE_HOLD, "s", "How long calls of a stream were held back.", SHORT_SECONDS),
     _histogram(ENGINE_DURATION, "s", "Duration of policy decisions.", SHORT_SECONDS),
     _histogram(STORE_DURATION, "s", "Duration of store operations.", SHORT_SECONDS),
+    _counter(POLICY_RELOADS, "{reload}", "Newer policies, by result; `loaded` names the revision in force."),
     _counter(UPSTREAM_FAULTS, "{fault}", "Model requests that failed, tries included."),
     _histogram(
         TOOL_ROUND_TRIP, "s", "Release of a call to arrival of its result, seen from the proxy.", SECONDS

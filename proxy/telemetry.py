@@ -347,6 +347,11 @@ class Telemetry:
         self._spans.figures.engine_decided(phase, seconds, fault)
 
     @harmless
+    def policies_reloaded(self, result: str, revision: str) -> None:
+        """Newer policies were put in force, or not."""
+        self._spans.figures.policies_reloaded(result, revision)
+
+    @harmless
     def store_answered(self, operation: str, seconds: float, fault: str = "") -> None:
         """The store answered, or failed with this code."""
         self._spans.figures.store_answered(operation, seconds, fault)

@@ -9,7 +9,7 @@ import typer
 
 from proxy import logs, start_report
 from proxy.admin import Readiness
-from proxy.assembly import admin_of, parts_of, reloading_on_signal
+from proxy.assembly import admin_of, parts_of, reloading_of
 from proxy.config import SettingsFault
 from proxy.errors import Fault
 from proxy.gate import Gate
@@ -45,6 +45,7 @@ async def _serve(settings: Settings) -> None:
         def started(at: Started) -> None:
             out.print(start_report.lines(settings, parts.policies, at), markup=False)
 
-        with reloading_on_signal(parts.policies, readiness, tasks):
-            admin = admin_of(settings, readiness, parts)
+        reloading = reloading_of(readiness, parts)
+        with reloading.running(tasks):
+            admin = admin_of(settings, readiness, parts, reloading)
             await serve_forever(settings, Gate(parts), readiness=readiness, admin=admin, started=started)
