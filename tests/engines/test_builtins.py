@@ -14,7 +14,9 @@ def test_the_embedded_engine_has_it_with_as_many_arguments(name: str, arity: int
         Evaluator({"a.rego": text}).evaluate("data.a.x", "{}")
 
     takes = 1 if name == "walk" else arity
-    assert f"expects {takes} argument" in str(caught.value)
+    # The one that is ours, in the place of the engine's, says it in fewer words.
+    said = "number of parameters" if name == "net.cidr_contains" else f"expects {takes} argument"
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(
