@@ -42,7 +42,7 @@ class _Member(tarfile.TarInfo):
     def _block(self, count: int) -> int:
         # A size below nothing makes older tarfile modules read the same member forever (CVE-2025-8194).
         if count < 0:
-            raise tarfile.InvalidHeaderError("a size below 0")  # type: ignore[attr-defined]  # the stubs lack it
+            raise tarfile.InvalidHeaderError("a size below 0")  # type: ignore[attr-defined]  # the stubs lack this class
         return -(-count // _BLOCK) * _BLOCK
 
 
