@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .checks import judge_answer
 from .core.actions import Answer, outcome_of
 from .core.approvals import PENDING_CODE, waits_for_person
 from .core.messages import Exchange, Problem, TextExchange
@@ -46,10 +45,8 @@ class Endings:
         owed = tuple((call, refusal_text(refused[call.key])) for call in turn.calls if call.key in refused)
         await self.keep(state, turn, state.shown_as(turn), owed)
         is_final = len(turn.calls) == len(refused)
-        decision = replace(state.facts.decision, denials=())
-        state.facts = replace(state.facts, answer=turn, decision=decision, calls=())
-        verdicts = judge_answer(state.facts) if is_final else ()
-        state.recorder.answer_judged(state.facts, verdicts)
+        if turn.calls:
+            state.recorder.answer_judged(replace(state.facts, answer=turn, calls=()), ())
         if not is_final:
             return
         if state.last is None and waits_for_person(state.run):
@@ -58,7 +55,8 @@ class Endings:
             worst = max(refused.values(), key=lambda verdict: verdict.action)
             await self.conclude(state, turn.text, Outcome.DENIED, worst.code, stops=False)
         elif state.last is None:
-            await self.conclude(state, turn.text, Outcome.COMPLETED)
+            detail = state.flag.code if state.flag is not None else ""
+            await self.conclude(state, turn.text, Outcome.COMPLETED, detail)
         else:
             report = stop_report(state.run, state.last)
             await self.conclude(state, turn.text, outcome_of(state.last), state.last.code, report)
@@ -191,7 +189,14 @@ def _stream_headers(media_type: str) -> list[tuple[str, str]]:
 def headers_of(state: State) -> list[tuple[str, str]]:
     """What programs can read of the run in every reply."""
     run = state.run
-    return [("x-callgate-request", state.id), ("x-callgate-run", run.id), ("x-callgate-outcome", run.outcome)]
+    found = [
+        ("x-callgate-request", state.id),
+        ("x-callgate-run", run.id),
+        ("x-callgate-outcome", run.outcome),
+    ]
+    if state.flag is not None:
+        found.append(("x-callgate-answer", f"flagged; code={state.flag.code}"))
+    return found
 
 
 def gave_up(state: State, why: str) -> Answer:

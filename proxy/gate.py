@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from .bodies import chunks_of, only_bytes
 from .core.actions import Answer, AskAgain, Release
 from .core.limits import Reservation, Shortage, one_round_more
-from .core.messages import Problem
+from .core.messages import Problem, TextExchange
 from .core.reports import refusal_text
 from .core.runs import KeptAnswer, Outcome
 from .endings import OK, Endings, as_shown, headers_of
@@ -234,12 +234,14 @@ class Gate:
             turn = state.listener.turn(state.dialect.parse_response(body, fresh_call_id))
         round_.read(turn)
         await round_.settle()
-        move = await self._judge.calls(state, turn.calls) if turn.calls else Release()
+        judge = self._judge.calls(state, turn.calls) if turn.calls else self._judge.answer(state, turn)
+        move = await judge
         if isinstance(move, AskAgain):
             self._ask_again(state, turn, move)
             return None
         if isinstance(move, Answer):
-            state.earlier.append(state.listener.spoken(turn))
+            # A final answer that is replaced is not said beside what takes its place.
+            state.earlier.append(state.listener.spoken(turn) if turn.calls else replace(turn, text=""))
             return await self._endings.say(state, move)
         refused = {turn.calls[place].key: verdict for place, verdict in move.refused.items()}
         with being_read():
@@ -308,13 +310,23 @@ class Gate:
         reader = state.listener.reader(state.dialect.reader(fresh_call_id))
 
         async def judge(calls: Sequence[ToolCall]) -> CallsMove:
+            if not calls:
+                return await self._judge.answer(state, reader.turn())
             move = await self._judge.calls(state, calls, others_left=relay.released > 0)
             round_.calls_judged()
             return move
 
         held = self._settings.stream.max_held_bytes
         heartbeat = self._settings.stream.heartbeat_seconds
-        relay = Relay(reader, writer, judge, held, fresh=not state.earlier, heartbeat=heartbeat)
+        relay = Relay(
+            reader,
+            writer,
+            judge,
+            held,
+            fresh=not state.earlier,
+            heartbeat=heartbeat,
+            holds_text=self._settings.answers.hold,
+        )
         try:
             async for batch in round_.frames(reader, heartbeat, lambda: relay.holding):
                 if batch is None:
@@ -347,7 +359,7 @@ class Gate:
         await round_.settle()
         turn = replace(reader.turn(), text=relay.said)
         if isinstance(relay.move, AskAgain):
-            self._ask_again(state, turn, relay.move)
+            self._ask_again(state, turn if turn.calls else reader.turn(), relay.move)
         elif relay.move is not None:
             state.earlier.append(turn)
             yield await self._endings.closed(state, writer, relay.move)
@@ -361,17 +373,25 @@ class Gate:
         elif state.exchanges and not any(turn.finish):
             yield await self._endings.cut_short(state, writer, "the provider's answer ended too early")
         else:
+            if not turn.calls and not state.answer_judged:
+                await self._judge.answer(state, reader.turn())
             await self._endings.answered(state, turn, relay.refused)
 
     def _ask_again(self, state: State, turn: Turn, move: AskAgain) -> None:
         """The refused turn and its refusals become part of the request; another round follows."""
-        state.earlier.append(state.listener.spoken(turn))
-        exchanges, said = state.listener.exchanges(turn, move.refusals)
-        state.exchanges += exchanges
+        if turn.calls:
+            state.earlier.append(state.listener.spoken(turn))
+            exchanges, said = state.listener.exchanges(turn, move.refusals)
+            state.exchanges += exchanges
+            state.reasks_left -= 1
+        else:
+            # Nobody but the model has seen this answer.
+            state.earlier.append(replace(turn, text=""))
+            state.exchanges.append(TextExchange(turn.text, move.refusals[0]))
+            state.answers_left, said = state.answers_left - 1, ""
         note = "\n".join(filter(None, (said, move.edit.note)))
         kept = state.edit
         state.edit = replace(move.edit, missing_results=kept.missing_results, owed=kept.owed, note=note)
         state.last = move.last
         state.recorder.edited(state.run, state.edit)
-        state.reasks_left -= 1
         state.again = True

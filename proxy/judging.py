@@ -9,15 +9,15 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .checks import judge_calls, judge_request
+from .checks import judge_answer, judge_calls, judge_request
 from .checks.approval import PERSON, demands_on
-from .core.actions import Answer, Forward, Release, calls_move, request_move, too_many
+from .core.actions import Answer, Forward, Release, answer_move, calls_move, request_move, too_many
 from .core.approvals import ApprovalStatus
 from .core.json_text import NotOneObject, read_object
 from .core.limits import Reservation, Shortage, is_money_limited, smallest
 from .core.messages import Malformed, ToolKind, Usage
 from .core.spending import unmetered
-from .core.verdicts import Facts, Mode, refused_calls
+from .core.verdicts import Action, Decision, Facts, Mode, refused_calls, strongest
 from .errors import ClientFault
 from .listening import listener_for
 from .providers import routed
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .core.actions import CallsMove
     from .core.approvals import Approval
     from .core.limits import Limits
-    from .core.messages import Request, ToolCall
+    from .core.messages import Request, ToolCall, Turn
     from .core.runs import Identity, Run
     from .core.verdicts import Verdict
     from .engines import Held, Policies
@@ -178,6 +178,7 @@ class Judge:
         request_id = f"req_{secrets.token_hex(8)}"
         state = State(request_id, incoming, Recorder(request_id, trace, self._parts.audit), facts, policies)
         state.meter = meter
+        state.answers_left = settings.answers.reask
         state.reasks_left, state.retries_left = settings.reask.per_turn, settings.upstream.retries
         return state
 
@@ -291,6 +292,31 @@ class Judge:
         taken = _taken(state.facts)
         await self._parts.approvals.give_back(each for place, each in taken.items() if place not in leaves)
         self._parts.approvals.used(each for place, each in taken.items() if place in leaves)
+
+    async def answer(self, state: State, turn: Turn) -> CallsMove:
+        """Decides about a final answer, records what is objected to, and flags it where it leaves all the same."""
+        identity, now = state.facts.identity, self._clock()
+        decision = Decision(revision=state.policies.revision)
+        if state.policies.judges_answers(identity):
+            decision = await state.policies.decide(
+                "answer", identity, state.request, state.run, now=now, answer=turn
+            )
+        facts = replace(state.facts, now=now, answer=turn, decision=decision, calls=(), parsed=())
+        verdicts = judge_answer(facts)
+        settings = self._settings.answers
+        move = answer_move(
+            state.facts,
+            verdicts,
+            holds=settings.hold,
+            asks_left=state.answers_left,
+            refuses=settings.after == "refuse",
+            last=state.last is not None,
+        )
+        state.recorder.answer_judged(facts, verdicts)
+        flag = strongest(verdict for verdict in verdicts if verdict.action > Action.NUDGE)
+        state.flag = flag if isinstance(move, Release) else None
+        state.answer_judged = isinstance(move, Release)
+        return move
 
     def _arguments(self, call: ToolCall) -> dict[str, object] | None:
         if call.kind is ToolKind.CUSTOM or len(call.arguments) > self._settings.checks.max_argument_bytes:

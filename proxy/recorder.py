@@ -94,6 +94,8 @@ class Recorder:
     def answer_judged(self, facts: Facts, verdicts: Sequence[Verdict]) -> None:
         """A final answer was judged, or the provider ran calls of its own in it (recorded as not inspected)."""
         hosted = facts.answer.hosted_calls if facts.answer else ()
+        if verdicts:
+            self.trace.answer_decision(verdicts, _action(verdicts), facts.decision.revision)
         if verdicts or hosted:
             self._audit.decision(
                 facts.run,

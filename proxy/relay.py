@@ -23,6 +23,12 @@ TOO_LARGE = "[callgate] A tool call was larger than this system accepts and was 
 BROKEN = Problem(
     502, "upstream_error", "the provider's stream ended inside a tool call; the call was not released"
 )
+UNCHECKED = Problem(
+    502,
+    "upstream_error",
+    "the provider's stream ended before its answer could be checked; it was not released",
+)
+LONG_ANSWER = "[callgate] The answer was longer than this system can check and was not released."
 UNFINISHED = Problem(502, "call_incomplete", "the provider ended its answer before a tool call was whole")
 """What is recorded; the agent gets the rest of the answer and is told in it."""
 
@@ -30,7 +36,7 @@ UNFINISHED = Problem(502, "call_incomplete", "the provider ended its answer befo
 class Relay:
     """Feeds on the frames of one answer. When `stopped`, no further frame of it may reach the agent."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, all but the first by name
         self,
         reader: Reader,
         writer: Writer,
@@ -39,14 +45,15 @@ class Relay:
         *,
         fresh: bool,
         heartbeat: float = 15.0,
+        holds_text: bool = False,
     ) -> None:
-        """`judge` decides about whole calls; while it takes longer than `heartbeat` seconds, the agent gets a sign of
+        """`judge` decides about whole calls, and about a final answer (no calls) where `holds_text`; while it takes longer than `heartbeat` seconds, the agent gets a sign of
         life each time (C031). `fresh`: nothing has reached the agent yet, so an error that comes first
         may still be hidden by another try."""
         self._reader = reader
         self._writer = writer
         self._judge = judge
-        self._gate = StreamGate(max_held_bytes)
+        self._gate = StreamGate(max_held_bytes, holds_text=holds_text)
         self._heartbeat = heartbeat
         self.fresh = fresh
         self.move: Answer | AskAgain | None = None
@@ -136,9 +143,10 @@ class Relay:
         """The stream is over. Held frames of calls that never became whole are dropped, and the agent is told."""
         if not self._gate.holding or self.stopped:
             return b""
+        inside_call = bool(self._gate.calls or self._gate.broken)
         self._gate.take()
-        self.failed = BROKEN
-        return self._writer.failed(BROKEN)
+        self.failed = BROKEN if inside_call else UNCHECKED
+        return self._writer.failed(self.failed)
 
     def abandoned(self) -> bytes:
         """The model is asked again. Called when the rest of the answer was read, since its usage comes last."""
@@ -147,10 +155,16 @@ class Relay:
     async def _judged(self) -> bytes:
         calls, broken = self._gate.calls, self._gate.broken
         keys: set[CallKey] = {*(call.key for call in calls), *broken}
+        if self._gate.failed and not keys:
+            self._gate.take()
+            return self._writer.failed(self.failed or UNCHECKED)
         if self._gate.failed:
             return self._resolved(self._gate.take(), keys, "")
         if self._gate.overflowed:
-            self.move, self.stopped = Answer.of(TOO_LARGE, "call_too_large"), True
+            answer = (
+                Answer.of(TOO_LARGE, "call_too_large") if keys else Answer.of(LONG_ANSWER, "answer_too_large")
+            )
+            self.move, self.stopped = answer, True
             self._gate.take()
             return b""
         if broken:

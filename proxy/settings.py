@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from proxy.answer_settings import AnswerSettings
 from proxy.approval_settings import ApprovalSettings
 from proxy.channel_settings import ChannelSettings
 from proxy.core.verdicts import CheckSettings, Mode
@@ -242,6 +243,8 @@ class Settings(Part):
     """What models cost."""
     reask: Reask = Reask()
     """Refused calls go back to the model."""
+    answers: AnswerSettings = AnswerSettings()
+    """Final answers that are objected to."""
     approvals: ApprovalSettings = ApprovalSettings()
     """Calls that need a person."""
     stream: Stream = Stream()

@@ -218,14 +218,22 @@ class RequestTrace:
         self, verdicts: Sequence[Verdict], action: Action, policy_revision: str = ""
     ) -> None:
         """The request was judged; a span tells of it only if something acted."""
-        self._spans.figures.said(verdicts, "request")
+        self._judged("request", verdicts, action, policy_revision)
+
+    @harmless
+    def answer_decision(self, verdicts: Sequence[Verdict], action: Action, policy_revision: str = "") -> None:
+        """A final answer was judged; a span tells of it only if something was objected to (E15)."""
+        self._judged("answer", verdicts, action, policy_revision)
+
+    def _judged(self, phase: str, verdicts: Sequence[Verdict], action: Action, policy_revision: str) -> None:
+        self._spans.figures.said(verdicts, phase)
         if action is Action.PASS or not self._span().recording:
             return
         refused = action > Action.NUDGE
         attributes = trace_facts.decision(
-            verdicts, action, phase="request", refused=refused, policy=policy_revision
+            verdicts, action, phase=phase, refused=refused, policy=policy_revision
         )
-        self._internal("guard request", attributes, self._spans.now_ns()).end()
+        self._internal(f"guard {phase}", attributes, self._spans.now_ns()).end()
 
     def _internal(self, title: str, attributes: Attributes, start_ns: int) -> LiveSpan:
         return self._spans.tracing.start(

@@ -45,6 +45,12 @@ class State:
     """Put aside for the first round when the request was judged."""
     holding: bool = False
     """The newest answer has not reached the agent, though it is complete: a call in it waits for a person."""
+    answers_left: int = 0
+    """How often the model may be asked again for another final answer."""
+    answer_judged: bool = False
+    """The final answer was judged before it left."""
+    flag: Verdict | None = None
+    """What was objected to in the final answer, which leaves all the same."""
     again: bool = False
     """The model is to be asked (again): another round follows."""
     earlier: list[Turn] = field(default_factory=list)

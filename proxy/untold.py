@@ -33,6 +33,9 @@ class UntoldRequest(RequestTrace):
     def decision(self, *_: object, **__: object) -> None:
         """Not told."""
 
+    def answer_decision(self, *_: object, **__: object) -> None:
+        """Nothing."""
+
     def request_decision(self, *_: object, **__: object) -> None:
         """Not told."""
 

@@ -30,6 +30,7 @@ GOOD: dict[str, object] = {
     "tools": {},
     "shadow": [],
     "approvals": [],
+    "cited": [],
 }
 
 

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from proxy import checks, semconv
-from proxy.checks import approval, arguments, budget, history, progress, tools
+from proxy.checks import approval, arguments, budget, evidence, history, progress, tools
 from proxy.cli import app
 from proxy.dialects import DIALECTS, RouteKind
 from proxy.provider_settings import Provider, Upstream, setting_name
@@ -126,6 +126,7 @@ BY_NAME = {
     "progress": progress,
     "approval": approval,
     "budget": budget,
+    "evidence": evidence,
 }
 
 

@@ -80,7 +80,8 @@ async def test_a_last_answer_ends_the_run_for_its_reason() -> None:
 async def test_calls_that_the_provider_ran_itself_are_told_of() -> None:
     """Recorded as not inspected."""
     stage, endings = await staged()
-    turn = Turn(text="Found.", hosted_calls=(ToolCall("h1", "web_search", "{}"),))
+    left = ToolCall("c1", "lookup", "{}")
+    turn = Turn(text="Found.", calls=(left,), hosted_calls=(ToolCall("h1", "web_search", "{}"),))
     await endings.answered(stage.state, turn, {})
 
     _, named = stage.audit.last("decision")

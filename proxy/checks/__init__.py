@@ -9,6 +9,7 @@ from proxy.core.verdicts import with_modes
 from .approval import ApprovalCheck
 from .arguments import ArgumentsCheck
 from .budget import BudgetCheck
+from .evidence import EvidenceCheck
 from .history import HistoryCheck
 from .policy import PolicyCheck
 from .progress import ProgressCheck, insisted
@@ -45,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     ProgressCheck(),
     ApprovalCheck(),
     BudgetCheck(),
+    EvidenceCheck(),
 )
 
 

@@ -191,6 +191,22 @@ def calls_move(
     return AskAgain(refusals, base_edit(facts)) if reasks_left > 0 else rest
 
 
+def answer_move(
+    facts: Facts, verdicts: Sequence[Verdict], *, holds: bool, asks_left: int, refuses: bool, last: bool
+) -> CallsMove:
+    """What happens to a final answer (E15). Unless it is held it has left, and what was objected to is a flag. `last`: the
+    model may not be asked again in this turn; `refuses`: what is objected to in the end is not let out."""
+    worst = strongest(verdict for verdict in verdicts if verdict.action > Action.NUDGE)
+    if worst is None or not holds:
+        return Release()
+    if asks_left > 0 and not last and worst.action is Action.REASK:
+        acting = [each for each in verdicts if each.mode is Mode.ENFORCE and each.action > Action.NUDGE]
+        reasons = " ".join(dict.fromkeys(verdict.message for verdict in acting))
+        said = f"[callgate] Your answer was not given to the user: {reasons} Answer again, for the user, without mentioning this."
+        return AskAgain((said,), base_edit(facts))
+    return _answer(facts, worst) if refuses or worst.action is Action.DENY else Release()
+
+
 def too_many(count: int) -> Answer | None:
     """What an answer with so many calls becomes: an answer without any (D12); None: they are judged."""
     if count <= MOST_CALLS:

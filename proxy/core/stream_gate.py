@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 class StreamGate:
     """Sorts the frames of one answer into those that leave now and those that wait. It never waits itself."""
 
-    def __init__(self, max_held_bytes: int) -> None:
-        """`max_held_bytes`: the most that is held back before the gate gives up on the calls (`overflowed`)."""
+    def __init__(self, max_held_bytes: int, *, holds_text: bool = False) -> None:
+        """`max_held_bytes`: the most that is held back before the gate gives up on the calls (`overflowed`). `holds_text`:
+        text waits as calls do, until its choice has ended: what a final answer says is judged before it leaves."""
         self._max_held_bytes = max_held_bytes
+        self._holds_text = holds_text
         self._held: list[Frame] = []
         self._held_bytes = 0
         self._waiting: set[int] = set()
@@ -69,6 +71,9 @@ class StreamGate:
             elif isinstance(event, CallReady):
                 self._waiting.add(event.call.key[0])
                 self._calls.append(event.call)
+                starts = True
+            elif self._holds_text and isinstance(event, TextDelta) and event.text:
+                self._waiting.add(event.choice)
                 starts = True
         if not (starts or self._held):
             return frame

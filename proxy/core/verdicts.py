@@ -99,10 +99,26 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
+class Cited:
+    """What a final answer names and must have from somewhere (E15)."""
+
+    values: tuple[str, ...]
+    tools: frozenset[str] = frozenset()
+    """The tools whose results count; empty: those of all tools, and what the user or the agent's instructions said."""
+    message: str = ""
+    """What to say instead of the usual words."""
+    layer: str = ""
+    rule: str = ""
+    shadow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What policy says in one phase, already checked for shape."""
 
     denials: tuple[Denial, ...] = ()
+    cited: tuple[Cited, ...] = ()
+    """Phase answer: what has to be supported."""
     demands: tuple[Demand, ...] = ()
     """Which calls need a person."""
     allowed_tools: frozenset[str] | None = None

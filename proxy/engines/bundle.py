@@ -29,6 +29,7 @@ from .worker import RegoError
 _QUIET = frozenset({("callgate", "main"), ("callgate", "lib"), ("callgate", "layers")})
 """These read results for everybody, and only where somebody asks."""
 _RESULT_FIELDS = frozenset({"result", "result_json"})
+_ANSWER_WORDS = ("input.answer", '"answer"', "`answer`")
 _RESULT_FUNCTIONS = frozenset({"in_results", "shown_objects"})
 _RESULT_KINDS = frozenset({"in_results_of", "named_by", "owned_by", "as_shown"})
 """Constraints that look into results."""
@@ -49,12 +50,18 @@ class Bundle:
     """Every layer that rules or data speak for."""
     result_readers: frozenset[str] = frozenset()
     """Layers whose rules read the results of earlier calls; `org` stands for everybody."""
+    answer_judges: frozenset[str] = frozenset()
+    """Layers that say something about final answers; `org` stands for everybody."""
     packages: tuple[str, ...] = ()
     warnings: tuple[LintFault, ...] = ()
 
     def reads_results(self, team: str, agent: str) -> bool:
         """Whether a decision for this identity may read results."""
         return not self.result_readers.isdisjoint({"org", f"team.{team}", f"agent.{agent}"})
+
+    def judges_answers(self, team: str, agent: str) -> bool:
+        """Whether any layer of this identity says something about final answers."""
+        return not self.answer_judges.isdisjoint({"org", f"team.{team}", f"agent.{agent}"})
 
 
 @dataclass
@@ -230,6 +237,7 @@ def _bundle(sources: Sources, data: dict[str, Any], warnings: tuple[LintFault, .
         embedded=for_embedded(sources.modules),
         layers=tuple(sorted(said | {layer for layer, _ in rules.layers(data)})),
         result_readers=frozenset(_readers(sources.modules, data)),
+        answer_judges=frozenset(_answer_judges(sources.modules, data)),
         packages=tuple(sorted({".".join(module.package) for module in sources.modules})),
         warnings=warnings,
     )
@@ -244,6 +252,16 @@ def _readers(modules: Sequence[RegoModule], data: Mapping[str, Any]) -> Iterator
             each for tool in said.get("tools", {}).values() for each in tool.get("arguments", {}).values()
         ]
         if not all(_RESULT_KINDS.isdisjoint(each) for each in constraints):
+            yield layer
+
+
+def _answer_judges(modules: Sequence[RegoModule], data: Mapping[str, Any]) -> Iterator[str]:
+    """A layer's Rego is taken to be about answers where it names them at all."""
+    for module in modules:
+        if module.package not in _QUIET and any(word in module.text for word in _ANSWER_WORDS):
+            yield _speaks_for(module.package)
+    for layer, said in rules.layers(data):
+        if said.get("answers"):
             yield layer
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from proxy.core.limits import Bounds, Brakes, Limits, nano_usd
 from proxy.core.results import StatusRule, StepStatus, ToolTraits
-from proxy.core.verdicts import Action, Decision, Demand, Denial
+from proxy.core.verdicts import Action, Cited, Decision, Demand, Denial
 from proxy.errors import EngineFault
 
 from .document import build_input
@@ -21,9 +21,10 @@ __all__ = ["build_input", "read_decision"]
 ACTIONS = {"reask": Action.REASK, "finish": Action.FINISH, "deny": Action.DENY}
 MAX_MESSAGE = 2000
 MAX_DENIALS = 1000
-_MEMBERS = frozenset({"deny", "allowed_tools", "limits", "tools", "shadow", "approvals"})
+_MEMBERS = frozenset({"deny", "allowed_tools", "limits", "tools", "shadow", "approvals", "cited"})
 _DENIAL_MEMBERS = frozenset({"code", "call", "message", "action", "layer", "rule", "shadow"})
 _DEMAND_MEMBERS = _DENIAL_MEMBERS - {"action", "shadow"}
+_CITED_MEMBERS = frozenset({"values", "tools", "message", "layer", "rule", "shadow"})
 _LIMIT_MEMBERS = frozenset({"turn", "run", "brakes"})
 _BOUNDS = frozenset({"rounds", "calls", "input_tokens", "output_tokens", "total_tokens"})
 _BRAKES = frozenset(
@@ -52,6 +53,7 @@ def read_decision(document: object, revision: str) -> Decision:
     return Decision(
         denials=tuple(denials),
         demands=tuple(_demands(body["approvals"])),
+        cited=tuple(_cited(body["cited"])),
         allowed_tools=None if names is None else frozenset(_texts(names, "allowed_tools")),
         limits=_limits(body["limits"]),
         traits={
@@ -118,6 +120,25 @@ def _demands(value: object) -> list[Demand]:
     if len(entries) > MAX_DENIALS:
         raise _wrong(f"approvals has more than {MAX_DENIALS} entries")
     return [_demand(entry) for entry in entries]
+
+
+def _cited(value: object) -> list[Cited]:
+    entries = _is(value, list, "cited")
+    if len(entries) > MAX_DENIALS:
+        raise _wrong(f"cited has more than {MAX_DENIALS} entries")
+    return [_one_cited(entry) for entry in entries]
+
+
+def _one_cited(value: object) -> Cited:
+    entry = _members(value, "an entry of cited", _CITED_MEMBERS, _CITED_MEMBERS)
+    return Cited(
+        values=_texts(entry["values"], "the values of cited"),
+        tools=frozenset(_texts(entry["tools"], "the tools of cited")),
+        message=_message(_is(entry["message"], str, "a message")),
+        layer=_is(entry["layer"], str, "a layer"),
+        rule=_is(entry["rule"], str, "a rule"),
+        shadow=_is(entry["shadow"], bool, "shadow"),
+    )
 
 
 def _demand(value: object) -> Demand:

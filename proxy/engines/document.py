@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from proxy.core.evidence import plain
 from proxy.core.messages import Request, Role, Tool, ToolCall, ToolKind, Turn
 from proxy.core.names import fold_name
 from proxy.core.results import StepStatus
@@ -71,6 +72,7 @@ def build_input(  # noqa: PLR0913 - the facts of one decision
     if answer is not None:
         document["answer"] = {
             "text": cleaned(answer.text[:MAX_ANSWER]),
+            "plain": cleaned(plain(answer.text[:MAX_ANSWER])),
             "truncated": len(answer.text) > MAX_ANSWER,
         }
     room = MAX_BYTES - len(_encoded(document)) - _OVERHEAD

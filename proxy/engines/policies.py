@@ -168,6 +168,10 @@ class Held:
         question = Question(phase, identity, request, run, now, calls, parsed, answer)
         return await decided(self._edition.engine, self._edition.bundle, question)
 
+    def judges_answers(self, identity: Identity) -> bool:
+        """Whether these policies have to be asked about this caller's final answers."""
+        return self._edition.bundle.judges_answers(identity.team, identity.agent)
+
     def let_go(self) -> None:
         """The turn is over. A second time does nothing."""
         let_go, self._let_go = self._let_go, None

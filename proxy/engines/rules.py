@@ -8,9 +8,17 @@ from __future__ import annotations
 import difflib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from proxy.core.names import fold_name
 
@@ -171,6 +179,32 @@ class ApprovalRules(Part):
     unless_roles: Names = []
 
 
+class AnswerRule(Part):
+    """What a final answer must keep to. All given kinds must hold."""
+
+    ids: Pattern = ""
+    found_by: Names = []
+    requires: Pattern = ""
+    when_used: Names = []
+    forbids: Pattern = ""
+    claims: Pattern = ""
+    only_after: Names = []
+    message: Annotated[str, Field(min_length=1, max_length=500)] = ""
+    shadow: bool = False
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        said = self.model_fields_set
+        if not said & {"ids", "requires", "forbids", "claims"}:
+            raise ValueError("says nothing: give it ids, requires, forbids or claims")
+        for part, of in (("found_by", "ids"), ("when_used", "requires"), ("only_after", "claims")):
+            if part in said and of not in said:
+                raise ValueError(f"{part} belongs to {of}, which is not there")
+        if "claims" in said and not self.only_after:
+            raise ValueError("claims needs only_after, the tools that have to find something first")
+        return self
+
+
 class Grant(Part):
     """What a role may use."""
 
@@ -220,6 +254,7 @@ class LayerRules(Part):
     tools: dict[Name, ToolRules] = {}
     approvals: ApprovalRules = ApprovalRules()
     limits: LimitRules = LimitRules()
+    answers: dict[Name, AnswerRule] = {}
     values: dict[Name, Any] = {}
     """Read by Rego of the layer's own, by nothing shipped."""
 

@@ -60,7 +60,7 @@ limits := {"turn": {"calls": 2}} if _asked("two at once")
 
 MAIN = """package callgate.main
 
-decision := {"deny": [], "allowed_tools": null, "limits": {}, "tools": {}, "shadow": [], "approvals": []} if {
+decision := {"deny": [], "allowed_tools": null, "limits": {}, "tools": {}, "shadow": [], "approvals": [], "cited": []} if {
 	not input.calls[0].arguments.amount == "nothing at all"
 }
 """

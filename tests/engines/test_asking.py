@@ -70,4 +70,4 @@ async def test_an_answer_is_asked_about_too() -> None:
     engine = ScriptedEngine(GOOD)
     await decided(engine, shipped(), _question(phase="answer", answer=Turn(text="Done.")))
 
-    assert engine.asked[0]["answer"] == {"text": "Done.", "truncated": False}
+    assert engine.asked[0]["answer"] == {"text": "Done.", "plain": "Done.", "truncated": False}

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from proxy.core.limits import Bounds, Brakes, Limits
 from proxy.core.results import StatusRule, StepStatus, ToolTraits
-from proxy.core.verdicts import Action, Decision, Demand, Denial
+from proxy.core.verdicts import Action, Cited, Decision, Demand, Denial
 from proxy.engines.decision import MAX_DENIALS, MAX_MESSAGE, read_decision
 from proxy.errors import EngineFault
 
@@ -20,8 +20,18 @@ EMPTY: dict[str, Any] = {
     "tools": {},
     "shadow": [],
     "approvals": [],
+    "cited": [],
+}
+CITED: dict[str, Any] = {
+    "values": ["A1"],
+    "tools": ["read"],
+    "message": "",
+    "layer": "org",
+    "rule": "answers.x",
+    "shadow": False,
 }
 FULL: dict[str, Any] = {
+    "cited": [CITED],
     "deny": [
         {
             "code": "a_b",
@@ -73,6 +83,7 @@ def test_everything_said_is_read() -> None:
             Denial("d", "o", shadow=True),
         ),
         demands=(Demand("e", "p", 0, "org", "s"), Demand("f", "q")),
+        cited=(Cited(("A1",), frozenset({"read"}), "", "org", "answers.x"),),
         allowed_tools=frozenset({"read"}),
         limits=Limits(
             turn=Bounds(rounds=3, seconds=1.5, per_tool={"read": 2}),
@@ -115,6 +126,14 @@ WRONG: list[tuple[str, Any]] = [
     ("deny", [{"code": "a", "message": "m", "layer": 1}]),
     ("deny", [{"code": "a", "message": "m"}] * (MAX_DENIALS + 1)),
     ("shadow", None),
+    ("cited", None),
+    ("cited", [CITED | {"values": [1]}]),
+    ("cited", [CITED | {"values": "A1"}]),
+    ("cited", [CITED | {"tools": [None]}]),
+    ("cited", [CITED | {"shadow": 0}]),
+    ("cited", [CITED | {"more": 1}]),
+    ("cited", [{"values": []}]),
+    ("cited", [CITED] * (MAX_DENIALS + 1)),
     ("approvals", None),
     ("approvals", {}),
     ("approvals", ["yes"]),

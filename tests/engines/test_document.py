@@ -116,7 +116,8 @@ def test_calls_without_read_arguments_have_none() -> None:
 
 
 def test_an_answer_is_there_in_its_phase() -> None:
-    assert built(answer=Turn(text="Done."))["answer"] == {"text": "Done.", "truncated": False}
+    answer = built(answer=Turn(text="**Done**\u200b, ５."))["answer"]
+    assert answer == {"text": "**Done**\u200b, ５.", "plain": "Done, 5.", "truncated": False}
     assert built(answer=Turn(text="x" * 70_000))["answer"]["truncated"] is True
     assert "answer" not in built()
 

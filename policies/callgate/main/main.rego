@@ -27,6 +27,7 @@ default decision := {
 	"tools": {},
 	"shadow": [],
 	"approvals": [],
+	"cited": [],
 }
 
 decision := {
@@ -36,6 +37,7 @@ decision := {
 	"tools": _traits,
 	"shadow": [denial | some denial in _shadow],
 	"approvals": [demand | some demand in _approvals],
+	"cited": [cited | some cited in _cited],
 } if {
 	input.phase in {"request", "calls", "answer"}
 	data.rules.profile in {"starter", "strict"}

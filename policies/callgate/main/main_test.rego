@@ -27,6 +27,7 @@ test_allows_everything_where_nothing_is_said if {
 		"tools": {},
 		"shadow": [],
 		"approvals": [],
+		"cited": [],
 	}
 }
 
