@@ -2,8 +2,6 @@
 # them is compared by the host, which has the whole results.
 package callgate.main
 
-import data.callgate.lib
-
 _answer_rules contains {"layer": each.layer, "name": concat(".", ["answers", name]), "rule": rule} if {
 	input.phase == "answer"
 	some each in _rule_layers
