@@ -138,7 +138,11 @@ class Reloading:
         """Looks again and again, until it is cancelled."""
         while self.policies.origins is not None and (pause := self.pause) is not None:
             await asyncio.sleep(pause)
-            await self.look()
+            try:
+                await self.look()
+            except Exception:
+                # Whatever went wrong in looking, what is in force goes on deciding.
+                log.exception("policies could not be looked for; those of before stay in force")
 
     def _note(self, name: str, text: str) -> None:
         if text:

@@ -63,6 +63,7 @@ def _behind(dialect: Dialect, base: str | None) -> str:
 def _in_force(settings: Settings, policies: Policies) -> Iterator[str]:
     what = policies.describe()
     yield f"policy    revision {what.revision[:12]}, {len(what.packages)} packages, layers: {', '.join(what.layers) or 'org'}"
+    yield from _sources(policies)
     if settings.policy.opa_server is not None:
         yield f"engine    OPA server at {settings.policy.opa.url}"
     yield f"profile   {PROFILES[what.profile]}"
@@ -79,6 +80,18 @@ def _in_force(settings: Settings, policies: Policies) -> Iterator[str]:
         yield "checks    a policy engine that fails lets everything pass (faults.engine: open)"
     yield f"identity  {len(settings.identity.api_keys)} keys, callers without one: {settings.identity.anonymous}"
     yield f"audit     {settings.audit.path or 'off (audit.path is not set)'}"
+
+
+def _sources(policies: Policies) -> Iterator[str]:
+    origins = policies.origins
+    if origins is None or not origins.titles:
+        return
+    yield f"from      {', '.join(origins.titles)}"
+    if origins.source is not None and origins.loaded is not None:
+        revision = origins.loaded.revision or "not said"
+        etag = f", ETag {origins.etag}" if origins.etag else ""
+        kept = "; the server could not be reached: the kept one is in force" if origins.is_cached else ""
+        yield f"          bundle: its maker's revision {revision}{etag}{kept}"
 
 
 def _said(limit: float | None) -> str:

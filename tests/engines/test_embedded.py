@@ -16,6 +16,7 @@ from proxy.engines import Bundle, load_bundle
 from proxy.engines.embedded import EmbeddedEngine, EmbeddedSettings
 from proxy.errors import EngineFault
 from tests.asked import asked, codes, shipped, team_rule, written
+from tests.processes import children
 
 # Never ends within a deadline, is stopped by nothing in the language, and needs no memory to speak of.
 ENDLESS = """deny contains {"code": "endless", "message": "x"} if {
@@ -188,22 +189,6 @@ asyncio.run(main())
         subprocess.run(["true"], check=True)  # a little time, without sleeping
 
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-def children() -> list[int]:
-    """The worker processes of this process that live."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            parent = int(stat.rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"worker.py" in line:
-                found.append(int(entry.name))
-    return sorted(found)
 
 
 @pytest.mark.parametrize(
