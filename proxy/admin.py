@@ -49,7 +49,8 @@ def build_admin(
             "ready": readiness.is_ready,
             "draining": readiness.draining,
             "problems": readiness.problems,
-            "notes": readiness.notes | {part: said for part, look in readiness.watched.items() if (said := look())},
+            "notes": readiness.notes
+            | {part: said for part, look in readiness.watched.items() if (said := look())},
         }
         return _json(said, 200 if readiness.is_ready else 503)
 

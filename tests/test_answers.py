@@ -30,9 +30,7 @@ RULES = {
 READ = Said((("call_1", "look_up", {"id": "A1"}),), ('{"id": "A1", "next": "B7"}',))
 GOOD, BAD = Answer("Orders A1 and B7 are on their way."), Answer("Order C9 is on its way.")
 HOLD: dict[str, Any] = {"answers__hold": True}
-both = pytest.mark.parametrize(
-    "stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")]
-)
+both = pytest.mark.parametrize("stream", [pytest.param(False, id="whole"), pytest.param(True, id="streamed")])
 each_dialect = pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
 
 

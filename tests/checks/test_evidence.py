@@ -10,9 +10,7 @@ from proxy.core.verdicts import Action, Cited, Decision, Facts, Mode, Verdict
 
 
 def said(*cited: Cited) -> list[Verdict]:
-    facts = Facts(
-        Identity(), Request("t", "m", ()), Run("r", "k", 1.0), Decision(cited=cited), Limits(), 2.0
-    )
+    facts = Facts(Identity(), Request("t", "m", ()), Run("r", "k", 1.0), Decision(cited=cited), Limits(), 2.0)
     check = EvidenceCheck()
     assert [*check.on_request(facts), *check.on_calls(facts)] == []
     return list(check.on_answer(facts))
