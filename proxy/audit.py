@@ -15,7 +15,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
@@ -201,6 +201,28 @@ class AuditJournal:
                 step,
                 request_id=request_id,
                 tokens_in=self._tokens.get((run.id, step.round)),
+                at=_now(at),
+            )
+        )
+
+    def policy_input(
+        self,
+        run: Run,
+        document: Mapping[str, object],
+        *,
+        request_id: str,
+        policy: str,
+        at: float | None = None,
+    ) -> None:
+        """Policies were asked about calls with this input document."""
+        self._record(
+            partial(
+                audit_records.input_record,
+                self._redactor,
+                run,
+                document,
+                request_id=request_id,
+                policy=policy,
                 at=_now(at),
             )
         )

@@ -9,6 +9,7 @@
 | `run_end`      | a run got its outcome                          | `RunEndRecord`: outcome and what was spent       |
 | `approval`     | a person was asked about a call, decided, or did | `ApprovalRecord`: who said what, and why         |
 |                | not in time; the approved call left            |                                                  |
+| `input`        | policies were asked about calls                | `InputRecord`: what they read, redacted          |
 | `lost`         | the disk was too slow or full                  | `LostRecord`: how many records are missing here  |
 
 Common to all but `lost` and `approval`: `ts` (RFC 3339, UTC), `request_id`, `run`, `turn`, `round`. `run` strings them together;
@@ -148,6 +149,19 @@ class ApprovalRecord(TypedDict):
     user: str
 
 
+class InputRecord(TypedDict):
+    """What policies read for one decision about calls, so that others can be asked the same."""
+
+    kind: Literal["input"]
+    ts: str
+    request_id: str
+    run: str
+    turn: int
+    round: int
+    policy: str
+    input: object
+
+
 class LostRecord(TypedDict):
     """Here `count` records are missing."""
 
@@ -156,7 +170,7 @@ class LostRecord(TypedDict):
     count: int
 
 
-Record = StepRecord | DecisionRecord | RunEndRecord | EditRecord | ApprovalRecord | LostRecord
+Record = StepRecord | DecisionRecord | RunEndRecord | EditRecord | ApprovalRecord | InputRecord | LostRecord
 
 
 def args_hash(arguments: str) -> str:
@@ -252,6 +266,18 @@ def _verdict(verdict: Verdict) -> VerdictRecord:
     }
 
 
+def input_record(
+    redactor: Redactor, run: Run, document: Mapping[str, object], *, request_id: str, policy: str, at: float
+) -> InputRecord:
+    """One line for what policies were asked."""
+    return {
+        **_stamp(run, request_id, at),
+        "kind": "input",
+        "policy": policy,
+        "input": redactor.value(dict(document)),
+    }
+
+
 def run_end_record(run: Run, *, request_id: str, at: float) -> RunEndRecord:
     """One line for a run that has got its outcome."""
     spent = run.spent
@@ -337,7 +363,7 @@ def line(record: Record) -> bytes:
 
 def records(lines: Iterable[bytes]) -> Iterable[Record]:
     """The records in these lines; a line that is torn or no record is left out."""
-    kinds = {"step", "decision", "run_end", "request_edit", "approval", "lost"}
+    kinds = {"step", "decision", "run_end", "request_edit", "approval", "input", "lost"}
     for each in lines:
         try:
             record = json.loads(each)

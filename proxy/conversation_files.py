@@ -47,15 +47,29 @@ class AuditedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedInput:
+    """What policies were asked about the calls of one answer, from an audit journal (`audit.inputs`)."""
+
+    run: str
+    turn: int
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Recordings:
     """What files hold."""
 
     conversations: tuple[Conversation, ...] = ()
     audited: tuple[AuditedRun, ...] = ()
+    inputs: tuple[RecordedInput, ...] = ()
 
     def __add__(self, other: Recordings) -> Recordings:
         """Both together."""
-        return Recordings((*self.conversations, *other.conversations), (*self.audited, *other.audited))
+        return Recordings(
+            (*self.conversations, *other.conversations),
+            (*self.audited, *other.audited),
+            (*self.inputs, *other.inputs),
+        )
 
 
 def read_recordings(path: Path) -> Recordings:
@@ -68,9 +82,8 @@ def read_recordings(path: Path) -> Recordings:
     rows = list(_rows(path, text))
     audited = [row for _, row in rows if _is_record(row)]
     conversations = [_conversation(path, number, row) for number, row in rows if not _is_record(row)]
-    return Recordings(
-        tuple(conversations), tuple(_runs(records(json.dumps(row).encode() for row in audited)))
-    )
+    journal = list(records(json.dumps(row).encode() for row in audited))
+    return Recordings(tuple(conversations), tuple(_runs(journal)), tuple(_inputs(journal)))
 
 
 def read_request(body: Mapping[str, Any]) -> Request:
@@ -136,6 +149,14 @@ def _conversation(path: Path, number: int, row: Mapping[str, Any]) -> Conversati
         replace(Identity(), **known),
         float(reward) if is_number and reward is not None else None,
     )
+
+
+def _inputs(journal: Iterable[Record]) -> Iterator[RecordedInput]:
+    for record in journal:
+        if record["kind"] == "input" and {"run", "turn", "input"} <= record.keys():
+            document = record["input"]
+            if isinstance(document, dict) and isinstance(document.get("calls"), list):
+                yield RecordedInput(record["run"], record["turn"], document)
 
 
 def _runs(journal: Iterable[Record]) -> Iterator[AuditedRun]:

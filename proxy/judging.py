@@ -246,7 +246,14 @@ class Judge:
         now = self._clock()
         parsed = tuple(self._arguments(call) for call in calls)
         decision = await state.policies.decide(
-            "calls", state.facts.identity, state.request, state.run, calls, parsed, now=now
+            "calls",
+            state.facts.identity,
+            state.request,
+            state.run,
+            calls,
+            parsed,
+            now=now,
+            heard=self._input_kept(state),
         )
         state.facts = replace(
             state.facts,
@@ -292,6 +299,12 @@ class Judge:
         taken = _taken(state.facts)
         await self._parts.approvals.give_back(each for place, each in taken.items() if place not in leaves)
         self._parts.approvals.used(each for place, each in taken.items() if place in leaves)
+
+    def _input_kept(self, state: State) -> Callable[[Mapping[str, object]], None] | None:
+        """Writes what policies are asked, where that is wanted."""
+        if self._settings.audit.inputs == "off":
+            return None
+        return lambda document: state.recorder.policy_asked(state.run, document, state.policies.revision)
 
     async def answer(self, state: State, turn: Turn) -> CallsMove:
         """Decides about a final answer, records what is objected to, and flags it where it leaves all the same."""

@@ -57,6 +57,10 @@ class Recorder:
         """The request leaves with these changes (C15)."""
         self._audit.request_edited(run, edit, request_id=self._id)
 
+    def policy_asked(self, run: Run, document: Mapping[str, object], policy: str) -> None:
+        """Policies of this revision were asked about calls with this input document."""
+        self._audit.policy_input(run, document, request_id=self._id, policy=policy)
+
     def calls_judged(
         self, facts: Facts, run: Run, verdicts: Sequence[Verdict], refused: Mapping[int, str], started_ns: int
     ) -> None:

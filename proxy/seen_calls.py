@@ -17,7 +17,7 @@ from .errors import EngineFault
 from .redaction import REDACTED
 
 if TYPE_CHECKING:
-    from .conversation_files import AuditedRun, Conversation
+    from .conversation_files import AuditedRun, Conversation, RecordedInput
     from .core.runs import Identity
 
 _DEEPEST = 64
@@ -85,6 +85,13 @@ def _read(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return {"text": entry["text"]}
     arguments: Mapping[str, Any] | None = entry["arguments"]
     return arguments
+
+
+def recorded_calls(recorded: RecordedInput) -> SeenAnswer:
+    """The calls of one answer, as the journal has them with all that policies read."""
+    entries = [entry for entry in recorded.document["calls"] if isinstance(entry, dict)]
+    calls = tuple((str(entry.get("name", "")), _read({"arguments": None} | entry)) for entry in entries)
+    return SeenAnswer(recorded.run, recorded.turn, calls, recorded.document)
 
 
 def audited_calls(run: AuditedRun) -> Iterator[SeenAnswer]:

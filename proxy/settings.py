@@ -192,6 +192,9 @@ class Audit(Part):
     """Rotated files kept."""
     redact: tuple[str, ...] = DEFAULT_KEYS
     """Names of arguments and fields whose values are never written."""
+    inputs: Literal["off", "calls"] = "off"
+    """`calls`: what policies read for each decision about calls is written too, for `callgate replay --policy`. Such lines are
+    long: they hold what the user said and, where rules read them, what tools returned."""
 
 
 class Telemetry(Part):

@@ -18,7 +18,7 @@ from .decision import read_decision
 from .document import build_input
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from proxy.core.messages import Request, ToolCall, Turn
     from proxy.core.runs import Identity, Run
@@ -45,6 +45,8 @@ class Question:
     parsed: Sequence[Mapping[str, object] | None] = ()
     """The calls' arguments as strictly read objects; None where they are none."""
     answer: Turn | None = None
+    heard: Callable[[Mapping[str, object]], None] | None = None
+    """Gets the input document as the policies are asked it."""
 
 
 async def decided(engine: Engine, bundle: Bundle, question: Question) -> Decision:
@@ -65,6 +67,14 @@ async def decided(engine: Engine, bundle: Bundle, question: Question) -> Decisio
         )
     except EngineFault as fault:
         return _refusal(fault.message, revision, phase, unjudged=True)
+    if question.heard is not None:
+        question.heard(document)
+    return await answered(engine, document, phase)
+
+
+async def answered(engine: Engine, document: Mapping[str, object], phase: str) -> Decision:
+    """What the policies that the engine has loaded say of an input document of this phase."""
+    revision = engine.revision
     try:
         said = await engine.decide(document)
         # An engine whose policies are elsewhere knows only now which ones they were.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from proxy.errors import EngineFault
 
-from .asking import Question, decided
+from .asking import Question, answered, decided
 from .bundle import Bundle
 from .decision import read_decision
 from .fetching import BundleSource
@@ -160,13 +160,19 @@ class Held:
         *,
         now: float,
         answer: Turn | None = None,
+        heard: Callable[[Mapping[str, object]], None] | None = None,
     ) -> Decision:
         """What policy says in this phase (`request`, `calls`, `answer`). Never raises: a fault is a decision too.
 
-        `now` is in epoch seconds; `parsed` holds the calls' arguments as strictly read objects, or None.
+        `now` is in epoch seconds; `parsed` holds the calls' arguments as strictly read objects, or None; `heard` gets the
+        input document.
         """
-        question = Question(phase, identity, request, run, now, calls, parsed, answer)
+        question = Question(phase, identity, request, run, now, calls, parsed, answer, heard)
         return await decided(self._edition.engine, self._edition.bundle, question)
+
+    async def decide_again(self, document: Mapping[str, object]) -> Decision:
+        """What policy says of an input document that was kept. Never raises."""
+        return await answered(self._edition.engine, document, str(document.get("phase", "")))
 
     def judges_answers(self, identity: Identity) -> bool:
         """Whether these policies have to be asked about this caller's final answers."""
