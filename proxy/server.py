@@ -22,7 +22,8 @@ from proxy.core.messages import Problem
 from proxy.dialects import Dialect, RouteKind
 from proxy.errors import ClientFault, Fault
 from proxy.exchange import Gatekeeper, Incoming, Reply, problem_reply
-from proxy.identity import equipped, identify
+from proxy.identity import equipped, identify, shown_keys
+from proxy.issuer_keys import KeyRing
 from proxy.paths import Found, Routes, canonical
 from proxy.providers import placed
 from proxy.settings import Settings
@@ -71,9 +72,14 @@ class AgentSide:
     """Serves agents, and knows which of their requests are open."""
 
     def __init__(
-        self, gate: Gatekeeper, settings: Settings, served: Sequence[Dialect] = dialects.DIALECTS
+        self,
+        gate: Gatekeeper,
+        settings: Settings,
+        served: Sequence[Dialect] = dialects.DIALECTS,
+        keys: KeyRing | None = None,
     ) -> None:
-        """Serves the routes of these dialects. Run it with `runner_of`."""
+        """Serves the routes of these dialects; `keys` prove callers' tokens. Run it with `runner_of`."""
+        self._keys = keys
         self._gate = gate
         self._settings = settings
         self._routes = Routes(served, settings)
@@ -158,7 +164,7 @@ class AgentSide:
         route = found.route
         if path is None or route is None or route.kind is RouteKind.REFUSED:
             return self._declined(request.method, path, found)
-        incoming = self._incoming(request, found, guarded=route.guarded)
+        incoming = await self._incoming(request, found, guarded=route.guarded)
         headers, body = await self._body(request, guarded=route.guarded)
         incoming = replace(incoming, headers=headers, body=body)
         if route.guarded:
@@ -167,10 +173,13 @@ class AgentSide:
             return await self._gate.kept(incoming, unquote(found.holes.get("answer", "")), route)
         return await self._gate.pass_through(incoming)
 
-    def _incoming(self, request: web.BaseRequest, found: Found, *, guarded: bool) -> Incoming:
+    async def _incoming(self, request: web.BaseRequest, found: Found, *, guarded: bool) -> Incoming:
         """The request with its caller, its body not read yet. Raises ClientFault."""
         peer = request.remote or ""
-        caller = identify(request.headers, found.path, peer, self._settings)
+        token = None
+        if self._keys is not None:
+            token = await self._keys.proven(shown_keys(request.headers, found.path, self._settings))
+        caller = identify(request.headers, found.path, peer, self._settings, token)
         incoming = Incoming(
             found.dialect, request.method, found.path, request.headers, b"", caller, peer, found.named
         )
@@ -179,7 +188,7 @@ class AgentSide:
         return replace(incoming, caller=equipped(caller, incoming.provider, self._settings))
 
     async def _tunnelled(self, request: web.BaseRequest, found: Found) -> web.StreamResponse:
-        incoming = self._incoming(request, found, guarded=False)
+        incoming = await self._incoming(request, found, guarded=False)
         try:
             return await tunnel.carry(request, incoming, self._settings)
         except tunnel.Ended as ended:

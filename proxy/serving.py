@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from aiohttp import web
 from proxy.admin import Readiness, build_admin
 from proxy.config import SettingsFault
 from proxy.exchange import Gatekeeper
+from proxy.issuer_keys import KeyRing
 from proxy.server import FAREWELL_SECONDS, AgentSide, runner_of
 from proxy.settings import Settings
 
@@ -42,7 +44,8 @@ async def serve(  # noqa: PLR0913 (parts of the process, all but two by name)
     """
     readiness = readiness or Readiness()
     hurry = asyncio.Event()
-    side = AgentSide(gate, settings)
+    keys = KeyRing(settings.identity.jwt, time.monotonic)
+    side = AgentSide(gate, settings, keys=keys)
     agents = runner_of(side)
     operator = web.AppRunner(admin or build_admin(settings, readiness), access_log=None, shutdown_timeout=1.0)
     try:
@@ -61,6 +64,7 @@ async def serve(  # noqa: PLR0913 (parts of the process, all but two by name)
     finally:
         await agents.cleanup()
         await operator.cleanup()
+        await keys.close()
 
 
 async def _listen(runner: web.BaseRunner, name: str, host: str, port: int, *, reuse: bool = False) -> str:

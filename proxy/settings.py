@@ -25,6 +25,7 @@ from proxy.provider_settings import Provider, Upstream, dialect_names, setting_n
 from proxy.redaction import DEFAULT_KEYS
 from proxy.result_settings import ResultSettings
 from proxy.setting_kinds import MIB, Broken, Count, HeaderName, Network, Part, Port, Positive, Seconds
+from proxy.token_settings import JwtIssuer
 
 __all__ = [
     "POLICY_FAULT",
@@ -116,6 +117,10 @@ class IdentitySettings(Part):
     """Callgate's own keys."""
     trusted_header: TrustedHeader = TrustedHeader()
     """Headers of a gateway in front."""
+    jwt: tuple[JwtIssuer, ...] = ()
+    """Identity providers whose tokens are believed."""
+    token_header: HeaderName = "x-callgate-token"  # noqa: S105 - a name, no secret
+    """A header for tokens alone, beside those for keys, so that an agent can send its provider key too. Never travels on."""
     anonymous: Literal["allow", "refuse"] = "allow"
     """Callers without a known key or trusted header: `allow` (the organisation's layer alone holds) or `refuse`."""
     salt: SecretStr = SecretStr("callgate")
@@ -129,6 +134,14 @@ class IdentitySettings(Part):
             if len(set(values)) != len(values):
                 raise ValueError(f"two keys have the same {field}")
         return keys
+
+    @field_validator("jwt")
+    @classmethod
+    def _are_told_apart(cls, issuers: tuple[JwtIssuer, ...]) -> tuple[JwtIssuer, ...]:
+        names = [each.issuer for each in issuers]
+        if len(set(names)) != len(names):
+            raise ValueError("two entries have the same issuer: give one several audiences")
+        return issuers
 
     @cached_property
     def keys_by_digest(self) -> Mapping[str, ApiKey]:
@@ -287,7 +300,8 @@ class Settings(Part):
     def own_headers(self) -> frozenset[str]:
         """Names of the headers that are for Callgate alone and never travel on."""
         said = self.identity.trusted_header
-        return frozenset({said.organisation, said.team, said.agent, said.user, said.roles, self.headers.run})
+        of_callers = {said.organisation, said.team, said.agent, said.user, said.roles}
+        return frozenset({*of_callers, self.identity.token_header, self.headers.run})
 
     def for_checks(self) -> CheckSettings:
         """What the checks read of the settings."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from .dialects import DIALECTS
 from .engines import open_policies
 from .errors import EngineFault
+from .issuer_keys import KeyRing
 from .provider_settings import setting_name
 
 if TYPE_CHECKING:
@@ -113,4 +115,7 @@ async def examined(settings: Settings) -> tuple[list[str], str]:
         ]
     finally:
         await policies.close()
+    async with KeyRing(settings.identity.jwt, time.monotonic) as keys:
+        # An issuer may be down for a moment: that is no fault of the settings.
+        said += [f"          {problem}" for problem in await keys.check()]
     return [], "\n".join(said)

@@ -30,7 +30,7 @@ from tests import readme
 ROOT = readme.README.parent
 TEXT = readme.README.read_text(encoding="utf-8")
 BASE_URL = "http://127.0.0.1:8788"
-MOST_LINES = 560
+MOST_LINES = 575
 """Of what people wrote; tables are as long as the code has it."""
 
 
