@@ -87,9 +87,15 @@ async def test_policies_that_do_not_decide_refuse() -> None:
 async def test_what_was_not_recorded_whole_is_not_compared() -> None:
     """A redacted argument cannot be judged again."""
     redacted = answer("read", arguments={"token": "[redacted]"})
-    found = await of(policies(), policies(deny=[denied()]), redacted, replace(redacted, document=None))
+    claims = answer("read")
+    assert claims.document is not None
+    identity = {"identity": {"claims": {"api_key": "[redacted]"}}}
+    unknown = replace(claims, document={**claims.document, **identity})
+    found = await of(
+        policies(), policies(deny=[denied()]), redacted, replace(redacted, document=None), unknown
+    )
 
-    assert (found.calls, found.not_comparable, found.stricter) == (2, 2, [])
+    assert (found.calls, found.not_comparable, found.stricter) == (3, 3, [])
 
 
 async def test_answers_are_numbered_by_run() -> None:

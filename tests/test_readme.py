@@ -168,7 +168,7 @@ def test_settings_and_rules_load(tmp_path: Path) -> None:
             bundle = load_bundle([], settings=yaml.safe_load(text))
             assert bundle.data["rules"]["org"]["allowed_tools"]
 
-    assert sorted(names) == [*["callgate.yaml"] * 4, "rules.yaml"]
+    assert sorted(names) == [*["callgate.yaml"] * 5, "rules.yaml"]
 
 
 def test_the_shown_variable_is_a_setting() -> None:
