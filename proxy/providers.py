@@ -24,7 +24,7 @@ def placed(incoming: Incoming, settings: Settings) -> Incoming:
     waits = not incoming.named and any(
         provider.models for provider in settings.upstream.of_dialect(incoming.dialect.name).values()
     )
-    if waits and incoming.caller.key is not None:
+    if waits and (incoming.caller.key is not None or incoming.caller.token):
         return incoming
     return replace(incoming, caller=equipped(incoming.caller, incoming.provider, settings))
 
