@@ -100,6 +100,7 @@ def _approvals(
 
 def admin_of(settings: Settings, readiness: Readiness, parts: Parts, reloading: Reloading) -> web.Application:
     """The operator's port over these parts."""
+    readiness.watched["engine"] = lambda: parts.policies.trouble
     approvals = approval_routes(parts.approvals, Redactor(settings.audit.redact))
     return build_admin(settings, readiness, [*approvals, *policy_routes(reloading)])
 

@@ -137,7 +137,7 @@ async def test_no_decision_at_all_blocks(tmp_path: Path) -> None:
         embedded = {
             name: replace(module, text=MAIN if name.endswith("main/main.rego") else module.text)
             for name, module in bundle.embedded.items()
-            if not name.endswith(("main/tools.rego", "main/approvals.rego"))
+            if not name.endswith(("main/tools.rego", "main/approvals.rego", "main/answers.rego"))
         }
         await stage.play.callgate.policies.reload(replace(bundle, embedded=embedded, revision="undefined"))
         decision = await asked_for(stage, "nothing at all", stream=True)
