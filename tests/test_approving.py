@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -134,20 +134,20 @@ async def test_without_holding_the_call_passes_when_it_comes_again() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        asking(OTHER),
-        asking(call("refunds", {"sum": 5})),
-        asking(run=run(id="run_2")),
-        replace(asking(), identity=replace(asking().identity, key="key:other")),
+        lambda: asking(OTHER),
+        lambda: asking(call("refunds", {"sum": 5})),
+        lambda: asking(run=run(id="run_2")),
+        lambda: replace(asking(), identity=replace(asking().identity, key="key:other")),
     ],
     ids=["argument", "tool", "run", "caller"],
 )
-async def test_no_other_call_uses_it(other: Facts) -> None:
+async def test_no_other_call_uses_it(other: Callable[[], Facts]) -> None:
     """D4: not with another argument, of another tool, in another run, or by another caller."""
     it = desk(when_needed="pending")
     await statuses(it, asking())
     await it.approvals.decide(it.told.get_nowait().id, approve=True, by="boss", reason="")
 
-    assert await statuses(it, other) == ["pending"]
+    assert await statuses(it, other()) == ["pending"]
     assert await statuses(it, asking()) == ["used"]
 
 
