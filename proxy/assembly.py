@@ -20,6 +20,7 @@ from .judging import Parts
 from .ledger import Ledger
 from .policy_reloading import Reloading
 from .policy_routes import policy_routes
+from .policy_shadow import PolicyShadow
 from .prices import PriceList
 from .redaction import Redactor
 from .serving import serve
@@ -70,6 +71,10 @@ async def parts_of(
             watch = telemetry.engine_decided
             policies = await open_policies(settings.policy, lambda engine: TimedEngine(engine, watch))
             stack.push_async_callback(policies.close)
+        shadow = None
+        if (in_shadow := settings.policy.in_shadow) is not None:
+            shadow = PolicyShadow(await open_policies(in_shadow), audit, telemetry.shadow_decided)
+            stack.push_async_callback(shadow.close)
         yield Parts(
             settings,
             policies,
@@ -80,6 +85,7 @@ async def parts_of(
             audit,
             clock,
             approvals,
+            shadow,
         )
 
 
@@ -108,7 +114,13 @@ def admin_of(settings: Settings, readiness: Readiness, parts: Parts, reloading: 
 def reloading_of(readiness: Readiness, parts: Parts) -> Reloading:
     """What puts newer policies in force."""
     return Reloading(
-        parts.policies, parts.settings.policy, readiness, parts.telemetry, parts.clock, random.random
+        parts.policies,
+        parts.settings.policy,
+        readiness,
+        parts.telemetry,
+        parts.clock,
+        random.random,
+        parts.shadow.policies if parts.shadow is not None else None,
     )
 
 

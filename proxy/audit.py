@@ -25,8 +25,9 @@ from proxy.core.messages import RequestEdit, ToolCall
 from proxy.core.runs import Run, Step
 from proxy.core.verdicts import Action, Verdict
 
-from . import audit_records
+from . import audit_records, policy_records
 from .audit_records import Record
+from .policy_records import Difference
 from .redaction import Redactor
 
 QUEUE_LENGTH = 10_000
@@ -217,12 +218,28 @@ class AuditJournal:
         """Policies were asked about calls with this input document."""
         self._record(
             partial(
-                audit_records.input_record,
+                policy_records.input_record,
                 self._redactor,
                 run,
                 document,
                 request_id=request_id,
                 policy=policy,
+                at=_now(at),
+            )
+        )
+
+    def shadow_differs(
+        self, run: Run, call: ToolCall, difference: Difference, *, request_id: str, at: float | None = None
+    ) -> None:
+        """Policies in shadow would have made something else of this call."""
+        self._record(
+            partial(
+                policy_records.shadow_record,
+                self._redactor,
+                run,
+                call,
+                difference,
+                request_id=request_id,
                 at=_now(at),
             )
         )

@@ -10,6 +10,7 @@
 | `approval`     | a person was asked about a call, decided, or did | `ApprovalRecord`: who said what, and why         |
 |                | not in time; the approved call left            |                                                  |
 | `input`        | policies were asked about calls                | `InputRecord`: what they read, redacted          |
+| `shadow`       | policies in shadow differ about a call         | `ShadowRecord`: what it was and would be, by what |
 | `lost`         | the disk was too slow or full                  | `LostRecord`: how many records are missing here  |
 
 Common to all but `lost` and `approval`: `ts` (RFC 3339, UTC), `request_id`, `run`, `turn`, `round`. `run` strings them together;
@@ -162,6 +163,29 @@ class InputRecord(TypedDict):
     input: object
 
 
+class ShadowRecord(TypedDict):
+    """Policies in shadow would have made something else of a call."""
+
+    kind: Literal["shadow"]
+    ts: str
+    request_id: str
+    run: str
+    turn: int
+    round: int
+    call_id: str
+    tool: str
+    arguments: str
+    policy: str
+    """Revision of the policies in force."""
+    shadow: str
+    """Revision of those in shadow."""
+    was: str
+    would: str
+    """`allowed`, `needs approval` or `refused`."""
+    by: list[str]
+    """`layer: rule (code)` of what the stricter of the two says."""
+
+
 class LostRecord(TypedDict):
     """Here `count` records are missing."""
 
@@ -170,7 +194,16 @@ class LostRecord(TypedDict):
     count: int
 
 
-Record = StepRecord | DecisionRecord | RunEndRecord | EditRecord | ApprovalRecord | InputRecord | LostRecord
+Record = (
+    StepRecord
+    | DecisionRecord
+    | RunEndRecord
+    | EditRecord
+    | ApprovalRecord
+    | InputRecord
+    | ShadowRecord
+    | LostRecord
+)
 
 
 def args_hash(arguments: str) -> str:
@@ -183,7 +216,8 @@ def timestamp(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _stamp(run: Run, request_id: str, at: float, turn: int = 0, model_round: int = 0) -> Stamp:
+def stamp(run: Run, request_id: str, at: float, turn: int = 0, model_round: int = 0) -> Stamp:
+    """What all records of a run begin with."""
     return {
         "ts": timestamp(at),
         "request_id": request_id,
@@ -199,7 +233,7 @@ def step_record(
     """One line for a step whose result has come, or that was refused."""
     waited = None if step.result_at is None or not step.released_at else step.result_at - step.released_at
     return {
-        **_stamp(run, request_id, at, step.turn, step.round),
+        **stamp(run, request_id, at, step.turn, step.round),
         "kind": "step",
         "step": step.number,
         "call_id": step.call_id,
@@ -234,7 +268,7 @@ def decision_record(  # noqa: PLR0913 - a decision has this many sides, all name
     """
     kept_back = refused_calls(verdicts, len(calls)) if refused is None else refused
     return {
-        **_stamp(run, request_id, at),
+        **stamp(run, request_id, at),
         "kind": "decision",
         "phase": phase,
         "action": action.name.lower(),
@@ -266,23 +300,11 @@ def _verdict(verdict: Verdict) -> VerdictRecord:
     }
 
 
-def input_record(
-    redactor: Redactor, run: Run, document: Mapping[str, object], *, request_id: str, policy: str, at: float
-) -> InputRecord:
-    """One line for what policies were asked."""
-    return {
-        **_stamp(run, request_id, at),
-        "kind": "input",
-        "policy": policy,
-        "input": redactor.value(dict(document)),
-    }
-
-
 def run_end_record(run: Run, *, request_id: str, at: float) -> RunEndRecord:
     """One line for a run that has got its outcome."""
     spent = run.spent
     return {
-        **_stamp(run, request_id, at),
+        **stamp(run, request_id, at),
         "kind": "run_end",
         "outcome": run.outcome.value,
         "detail": run.outcome_detail,
@@ -322,7 +344,7 @@ def edit_record(redactor: Redactor, run: Run, edit: RequestEdit, *, request_id: 
         "max_output": edit.max_output,
     }
     return {
-        **_stamp(run, request_id, at),
+        **stamp(run, request_id, at),
         "kind": "request_edit",
         "changed": {name: value for name, value in changed.items() if value is not None},
     }
@@ -363,7 +385,7 @@ def line(record: Record) -> bytes:
 
 def records(lines: Iterable[bytes]) -> Iterable[Record]:
     """The records in these lines; a line that is torn or no record is left out."""
-    kinds = {"step", "decision", "run_end", "request_edit", "approval", "input", "lost"}
+    kinds = {"step", "decision", "run_end", "request_edit", "approval", "input", "shadow", "lost"}
     for each in lines:
         try:
             record = json.loads(each)

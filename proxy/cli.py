@@ -15,6 +15,7 @@ from .commands.learn import learn
 from .commands.policy_tests import run_tests
 from .commands.replay import replay
 from .commands.serve import serve
+from .commands.shadow import shadow
 from .terminal import out
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app.command("test")(run_tests)
 app.command()(explain)
 app.command()(demo)
 app.command()(replay)
+app.command()(shadow)
 app.command()(bench)
 app.command()(bundle)
 app.command()(learn)

@@ -233,6 +233,10 @@ class Figures:
             labels[name.POLICY_VERSION] = revision[:12]
         self._put(name.POLICY_RELOADS, 1, labels)
 
+    def shadow_decided(self, result: str) -> None:
+        """Policies in shadow were asked about a call: same, stricter, laxer, fault or dropped."""
+        self._put(name.POLICY_SHADOW, 1, {name.POLICY_RESULT: result})
+
     def store_answered(self, store_operation: str, seconds: float, fault: str) -> None:
         """The store answered, or failed with this code."""
         labels: Attributes = {name.STORE_OPERATION: store_operation}

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .engines import Held, Policies
     from .exchange import Incoming
     from .ledger import Ledger
+    from .policy_shadow import PolicyShadow
     from .prices import PriceList
     from .settings import Settings
     from .telemetry import RequestTrace, Telemetry
@@ -62,6 +63,8 @@ class Parts:
     clock: Callable[[], float]
     """Gives epoch seconds."""
     approvals: Approvals
+    shadow: PolicyShadow | None = None
+    """Policies that are tried out beside those in force."""
 
 
 class Judge:
@@ -245,6 +248,7 @@ class Judge:
         """The facts about these calls, as policy and clock have it now."""
         now = self._clock()
         parsed = tuple(self._arguments(call) for call in calls)
+        documents: list[Mapping[str, object]] = []
         decision = await state.policies.decide(
             "calls",
             state.facts.identity,
@@ -253,8 +257,10 @@ class Judge:
             calls,
             parsed,
             now=now,
-            heard=self._input_kept(state),
+            heard=documents.append if self._keeps_inputs else None,
         )
+        for document in documents:
+            self._told_of(state, document, calls, decision)
         state.facts = replace(
             state.facts,
             decision=decision,
@@ -300,11 +306,19 @@ class Judge:
         await self._parts.approvals.give_back(each for place, each in taken.items() if place not in leaves)
         self._parts.approvals.used(each for place, each in taken.items() if place in leaves)
 
-    def _input_kept(self, state: State) -> Callable[[Mapping[str, object]], None] | None:
-        """Writes what policies are asked, where that is wanted."""
-        if self._settings.audit.inputs == "off":
-            return None
-        return lambda document: state.recorder.policy_asked(state.run, document, state.policies.revision)
+    @property
+    def _keeps_inputs(self) -> bool:
+        """Somebody else is told what policies read about calls."""
+        return self._parts.shadow is not None or self._settings.audit.inputs != "off"
+
+    def _told_of(
+        self, state: State, document: Mapping[str, object], calls: Sequence[ToolCall], decision: Decision
+    ) -> None:
+        """What policies were asked about these calls goes to the journal and to those in shadow, as configured."""
+        if self._settings.audit.inputs != "off":
+            state.recorder.policy_asked(state.run, document, decision.revision)
+        if self._parts.shadow is not None:
+            self._parts.shadow.asked(state.run, state.id, document, calls, decision)
 
     async def answer(self, state: State, turn: Turn) -> CallsMove:
         """Decides about a final answer, records what is objected to, and flags it where it leaves all the same."""

@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 from rich import box
@@ -20,26 +19,13 @@ from rich.text import Text
 
 from .core.verdicts import Decision
 from .engines import Policies
+from .policy_results import Result, reasons_of, result_of
 from .printable import clipped, escaped
 from .redaction import REDACTED, Redactor
 from .seen_calls import SeenAnswer
 
 _SHOWN = 100
 _MOST_LISTED = 50
-
-
-class Result(IntEnum):
-    """What policy makes of a call, mildest first."""
-
-    ALLOWED = 0
-    APPROVAL = 1
-    """A person is asked."""
-    REFUSED = 2
-
-    @property
-    def word(self) -> str:
-        """For people and programs."""
-        return ("allowed", "needs approval", "refused")[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,34 +109,15 @@ def _compare(
     redactor: Redactor,
 ) -> None:
     for place, (tool, arguments) in enumerate(answer.calls):
-        before, after = (_result(decision, place) for decision in decisions)
+        before, after = (result_of(decision, place) for decision in decisions)
         if before == after:
             found.unchanged[before] += 1
             continue
         telling = decisions[1] if after > before else decisions[0]
         shown = redactor.summary(_text(arguments), _SHOWN)
-        why = tuple(dict.fromkeys(_reasons(telling, place)))
+        why = reasons_of(telling, place)
         difference = Difference(answer.run, number, tool, shown, before, after, why)
         (found.stricter if after > before else found.laxer).append(difference)
-
-
-def _result(decision: Decision, place: int) -> Result:
-    if decision.fault or any(denial.call in {place, None} for denial in _denials(decision)):
-        return Result.REFUSED
-    if any(demand.call in {place, None} for demand in decision.demands):
-        return Result.APPROVAL
-    return Result.ALLOWED
-
-
-def _denials(decision: Decision) -> list[Any]:
-    return [denial for denial in decision.denials if not denial.shadow]
-
-
-def _reasons(decision: Decision, place: int) -> list[str]:
-    if decision.fault:
-        return [f"no decision: {decision.fault}"]
-    said = [*_denials(decision), *decision.demands]
-    return [f"{each.layer}: {each.rule} ({each.code})" for each in said if each.call in {place, None}]
 
 
 def _text(arguments: Mapping[str, Any] | None) -> str:

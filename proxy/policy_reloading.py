@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NOTE = "policy"
 SERVER_NOTE = "policy_bundle"
+SHADOW_NOTE = "policy_shadow"
 LONGEST_PAUSE = 600.0
 """Seconds between two questions to a server that fails, unless it is asked more rarely anyway."""
 _MOST_DOUBLINGS = 10
@@ -41,7 +42,7 @@ class Figures(Protocol):
 class Reloading:
     """Puts newer policies in force and says so."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it joins
         self,
         policies: Policies,
         settings: Policy,
@@ -49,8 +50,11 @@ class Reloading:
         figures: Figures,
         clock: Callable[[], float],
         jitter: Callable[[], float],
+        beside: Policies | None = None,
     ) -> None:
-        """`clock` gives epoch seconds; `jitter` numbers from 0 to below 1, that replicas do not ask all at once."""
+        """`clock` gives epoch seconds; `jitter` numbers from 0 to below 1, that replicas do not ask all at once; `beside`
+        are policies that are tried out: they are read anew when somebody says so."""
+        self._beside = beside
         self.policies = policies
         self._settings = settings
         self._readiness = readiness
@@ -84,6 +88,10 @@ class Reloading:
             self.since = self._clock()
             log.info("policies: revision %s is in force", self.policies.revision[:12])
         self._note(NOTE, self.policies.problem)
+        if self._beside is not None and seen is None:
+            with suppress(EngineFault):
+                await self._beside.reload()
+            self._note(SHADOW_NOTE, self._beside.problem)
         self._figures.policies_reloaded(result, self.policies.revision)
         return well
 

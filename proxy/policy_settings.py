@@ -63,6 +63,17 @@ class Opa(Part):
         return self
 
 
+class PolicyInShadow(Part):
+    """Policies that are tried out: asked beside those in force, recorded where they differ, without effect."""
+
+    folders: tuple[Path, ...] = ()
+    """Folders with policies, beside the shipped ones."""
+    data: Path | None = None
+    """A file with rule data."""
+    profile: Literal["starter", "strict"] = "starter"
+    """What holds where nothing is said."""
+
+
 class Policy(Part):
     """Which policies are evaluated, and how."""
 
@@ -80,6 +91,8 @@ class Policy(Part):
     """What evaluates them: processes of Callgate's own, or an OPA server. Both decide the same."""
     opa: Opa = Opa()
     """The OPA server."""
+    shadow: PolicyInShadow | None = None
+    """A second set of policies that is only recorded; null: there is none."""
     deadline_seconds: Seconds = 1.0
     """The longest a decision of the embedded engine may take; then everything is refused (or `faults.engine` says otherwise)."""
     workers: Positive = 1
@@ -92,6 +105,20 @@ class Policy(Part):
                 "with opa.manage: false the policies are those of the server: folders and data are not read"
             )
         return self
+
+    @property
+    def in_shadow(self) -> Policy | None:
+        """The policies in shadow, as if they were the configured ones; None: there are none."""
+        if self.shadow is None:
+            return None
+        said = self.shadow
+        return Policy(
+            folders=said.folders,
+            data=said.data,
+            profile=said.profile,
+            watch_seconds=self.watch_seconds,
+            deadline_seconds=self.deadline_seconds,
+        )
 
     @property
     def bundle_source(self) -> BundleSource | None:

@@ -192,6 +192,7 @@ APPROVAL_WAIT = "callgate.approval.wait"
 GATE_HOLD = "callgate.gate.hold"
 ENGINE_DURATION = "callgate.engine.duration"
 STORE_DURATION = "callgate.store.duration"
+POLICY_SHADOW = "callgate.policy.shadow"
 POLICY_RELOADS = "callgate.policy.reloads"
 POLICY_RESULT = "callgate.policy.result"
 UPSTREAM_FAULTS = "callgate.upstream.faults"
@@ -233,6 +234,7 @@ INSTRUMENTS = (
     _histogram(GATE_HOLD, "s", "How long calls of a stream were held back.", SHORT_SECONDS),
     _histogram(ENGINE_DURATION, "s", "Duration of policy decisions.", SHORT_SECONDS),
     _histogram(STORE_DURATION, "s", "Duration of store operations.", SHORT_SECONDS),
+    _counter(POLICY_SHADOW, "{call}", "Calls that policies in shadow were asked about, by what came of it."),
     _counter(POLICY_RELOADS, "{reload}", "Newer policies, by result; `loaded` names the revision in force."),
     _counter(UPSTREAM_FAULTS, "{fault}", "Model requests that failed, tries included."),
     _histogram(

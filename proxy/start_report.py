@@ -68,6 +68,8 @@ def _in_force(settings: Settings, policies: Policies) -> Iterator[str]:
     yield from _sources(policies)
     if settings.policy.opa_server is not None:
         yield f"engine    OPA server at {settings.policy.opa.url}"
+    if settings.policy.in_shadow is not None:
+        yield "shadow    a second set of policies is recorded where it differs (policy.shadow)"
     yield f"profile   {PROFILES[what.profile]}"
     if what.tools:
         yield f"rules     for the tools {', '.join(what.tools)}"

@@ -352,6 +352,11 @@ class Telemetry:
         self._spans.figures.policies_reloaded(result, revision)
 
     @harmless
+    def shadow_decided(self, result: str) -> None:
+        """Policies in shadow were asked about a call."""
+        self._spans.figures.shadow_decided(result)
+
+    @harmless
     def store_answered(self, operation: str, seconds: float, fault: str = "") -> None:
         """The store answered, or failed with this code."""
         self._spans.figures.store_answered(operation, seconds, fault)

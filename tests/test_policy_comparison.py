@@ -11,7 +11,8 @@ from rich.console import Console
 
 from proxy.engines import Engine, Policies
 from proxy.engines.samples import sample_inputs
-from proxy.policy_comparison import Comparison, Result, compared, print_comparison
+from proxy.policy_comparison import Comparison, compared, print_comparison
+from proxy.policy_results import Result
 from proxy.redaction import Redactor
 from proxy.seen_calls import SeenAnswer
 from tests.asked import GOOD, ScriptedEngine, shipped

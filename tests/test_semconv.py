@@ -110,6 +110,7 @@ METRICS = {
     "callgate.store.duration": "s",
     "callgate.tool.round_trip.duration": "s",
     "callgate.policy.reloads": "{reload}",
+    "callgate.policy.shadow": "{call}",
     "callgate.upstream.faults": "{fault}",
     "callgate.verdicts": "{verdict}",
     "gen_ai.client.inference.duration": "s",

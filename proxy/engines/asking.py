@@ -63,7 +63,8 @@ async def decided(engine: Engine, bundle: Bundle, question: Question) -> Decisio
             question.parsed,
             now=question.now,
             answer=question.answer,
-            with_results=bundle.reads_results(identity.team, identity.agent),
+            # Whoever else gets the document may read results though these policies do not.
+            with_results=question.heard is not None or bundle.reads_results(identity.team, identity.agent),
         )
     except EngineFault as fault:
         return _refusal(fault.message, revision, phase, unjudged=True)
