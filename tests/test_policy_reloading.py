@@ -128,3 +128,30 @@ async def test_where_nothing_is_due_nobody_looks() -> None:
         assert reloading.pause is None
         await reloading.watch()
         await reloading.look()
+
+
+async def test_policies_in_shadow_are_read_anew_with_the_others_when_somebody_says_so(tmp_path: Path) -> None:
+    """F2: those that do not load are noted, and change nothing of those in force."""
+    stage = Stage()
+    folder = rule(tmp_path / "tried", "one")
+    policy = Policy()
+    tried = await open_policies(Policy(folders=(folder,)))
+    policies = await open_policies(policy)
+    try:
+        reloading = Reloading(
+            policies, policy, stage.readiness, stage, lambda: stage.now, lambda: 0.5, beside=tried
+        )
+        first = tried.revision
+        rule(tmp_path / "tried", "two")
+        assert await reloading.reload()
+        second = tried.revision
+        assert second != first
+        written(folder, team_rule("deny contains {"))
+        assert await reloading.reload()
+        assert tried.revision == second
+        assert "rules.rego:4" in stage.readiness.notes["policy_shadow"]
+    finally:
+        await policies.close()
+        await tried.close()
+
+    assert stage.results == ["loaded", "unchanged", "unchanged"]
