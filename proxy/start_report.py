@@ -106,6 +106,12 @@ async def examined(settings: Settings) -> tuple[list[str], str]:
     """Loads the policies and lets them decide samples, without serving: the faults found, and what would hold."""
     try:
         policies = await open_policies(settings.policy)
+        if (in_shadow := settings.policy.in_shadow) is not None:
+            try:
+                await (await open_policies(in_shadow)).close()
+            except EngineFault:
+                await policies.close()
+                raise
     except EngineFault as fault:
         return str(fault).splitlines(), "Settings are well; policies are not:"
     try:

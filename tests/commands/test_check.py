@@ -40,3 +40,14 @@ def test_check_names_file_and_line_of_bad_rules(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "rules.yaml:2" in done.stderr
     assert "allowed_tools" in done.stderr
+
+
+def test_check_looks_at_policies_in_shadow_too(tmp_path: Path) -> None:
+    """F2: whoever tries something out should know before that it does not load."""
+    (tmp_path / "tried.yaml").write_text("org:\n  denied_tool: [x]\n")
+    (tmp_path / "callgate.yaml").write_text("policy: {shadow: {data: tried.yaml}}\n")
+    done = typed("check", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "tried.yaml:2" in done.stderr
+    assert "Traceback" not in done.stderr
