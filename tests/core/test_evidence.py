@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.core.evidence import plain, unsupported
+from proxy.core.evidence import MOST_MISSING, plain, unsupported
 from proxy.core.messages import Message, Request, Role
 from proxy.core.recognition import POLICY_TEXT_BYTES
 from proxy.core.results import StepStatus
@@ -57,6 +57,13 @@ def test_a_call_that_was_not_run_shows_nothing(status: StepStatus) -> None:
         ("A\u200b12", "A12", True),
         ("A 12", "A12", False),
         ("Order  of\nten", "order of ten", True),
+        ("ORD-12/7", "ORD-12/7", True),
+        ("ORD-12/78", "ORD-12/7", False),
+        ("xORD-12", "ORD-12", False),
+        ("#12", "#12", True),
+        ("#123", "#12", False),
+        ("a_b_c", "a_b_c", True),
+        ("§§", "§", True),
     ],
 )
 def test_a_value_stands_there_as_a_whole_word(result: str, value: str, *, is_there: bool) -> None:
@@ -73,6 +80,13 @@ def test_what_cannot_be_known_is_not_objected_to() -> None:
     assert missing("B7", steps=(cut,)) == ()
     assert unsupported(Cited(("B7",)), Run("r", "k", 1.0), kept) == ()
     assert missing("B7", steps=(cut, step("C1", tool="search")), tools=("search",)) == ("B7",)
+
+
+def test_of_very_many_invented_values_only_some_are_looked_for() -> None:
+    """A model chooses how many it invents, and everybody waits while they are looked for."""
+    invented = [f"Z{number}" for number in range(12_000)]
+
+    assert missing(*invented) == tuple(invented[:MOST_MISSING])
 
 
 def test_marks_that_nobody_sees_hide_nothing() -> None:
